@@ -1,0 +1,76 @@
+// Carries out the collectives of one host's devices, with the other hosts' communicators. The contract
+// is design decision 3; the points that shape this interface:
+//
+//   * Handlers (FFI custom calls inside XLA) file their operand and return a future; they find their
+//     launch by XLA's run id and their device by the device ordinal, never by thread.
+//   * A rendezvous is keyed by (launch id, call site, loop step, group).
+//   * A promise is fulfilled when its result is ready and no peer still reads its operand.
+//
+// One communicator per worker process. Thread-safe. It outlives every executable that calls it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "shardway/base/clock.h"
+#include "shardway/collective/spec.h"
+
+namespace shardway::comm {
+
+// A program's collectives, checked and prepared once. Immutable; shared by all its launches.
+class ProgramComm;
+
+// What a waiting peer transfer or collective is woken with.
+using LaunchId = int32_t;  // XLA's launch id: PJRT_ExecuteOptions.launch_id, ffi::RunId; positive
+
+class Communicator {
+ public:
+  struct Options {
+    int host = 0;                         // this host's global number
+    std::vector<int> host_of_device;      // by global device id
+    std::vector<int> local_devices;       // global ids; the index is XLA's device ordinal
+    Duration timeout = std::chrono::seconds(60);  // for a participant that never comes
+    // Shared memory for the hosts of this machine: an inherited memfd, or -1 when this host is alone.
+    int shared_memory_fd = -1;
+    uint64_t shared_memory_bytes = 0;
+    Clock* clock = nullptr;               // null: the real one
+  };
+  static absl::StatusOr<std::unique_ptr<Communicator>> Create(Options options);
+  virtual ~Communicator() = default;
+
+  // How many bytes of shared memory `hosts` hosts need (what the controller allocates, zeroed).
+  static uint64_t SharedMemoryBytes(int hosts);
+
+  // `devices`: logical id → global device id. INVALID_ARGUMENT when the specs don't fit the devices.
+  virtual absl::StatusOr<std::shared_ptr<const ProgramComm>> Prepare(
+      std::vector<collective::Spec> specs, std::vector<int> devices) = 0;
+
+  // Brackets a launch on this host: between Begin and End the handlers of `local_devices` (global ids
+  // that take part on this host) may file operands. All hosts use the same id for one launch, and an id
+  // is not reused while any host may still be in it.
+  virtual void BeginLaunch(LaunchId launch, std::shared_ptr<const ProgramComm> program) = 0;
+  virtual void EndLaunch(LaunchId launch) = 0;
+
+  // This host (one of its devices) will not take part in `launch`, or broke off in it: every
+  // collective of the launch, here and on the other hosts, fails at once with `cause`.
+  virtual void AbortLaunch(LaunchId launch, const absl::Status& cause) = 0;
+
+  // Point to point between hosts, for copies of arrays: both sides name the same `key` (unique per
+  // transfer) . Blocking with the communicator's timeout; never called on an executor thread.
+  virtual absl::Status Send(uint64_t key, int to_host, absl::Span<const char> bytes) = 0;
+  virtual absl::Status Receive(uint64_t key, int from_host, absl::Span<char> bytes) = 0;
+
+  // A host is known to be lost: everything that waits for it fails with UNAVAILABLE.
+  virtual void HostLost(int host, const absl::Status& cause) = 0;
+};
+
+// The FFI handler for collective::kCustomCallTarget, as the C function pointer that PJRT's FFI extension
+// registers (XLA_FFI_Handler*). One process has one communicator at a time for it (set by Create).
+void* CollectiveHandler();
+
+}  // namespace shardway::comm

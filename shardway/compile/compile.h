@@ -1,0 +1,69 @@
+// From a program as JAX hands it over (one artifact for the whole mesh) to one per-device program
+// and what the runtime must know to run it. Pure: no I/O, no devices; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "shardway/base/element_type.h"
+
+namespace shardway::compile {
+
+struct Request {
+  std::shared_ptr<const std::string> artifact;  // StableHLO portable artifact
+  int64_t num_replicas = 1;
+  int64_t num_partitions = 1;
+  // Whether sharding propagation may choose the sharding of unannotated parameters / results: one
+  // entry for all, or one per value; empty: not allowed.
+  std::vector<bool> allow_propagation_to_parameters;
+  std::vector<bool> allow_propagation_to_results;
+  bool use_shardy = true;
+};
+
+// An array at the program's boundary. Every shard has the shape `local_dims` (XLA's boundary: sizes
+// that do not divide are padded at the end).
+struct Boundary {
+  ElementType element = ElementType::kInvalid;
+  std::vector<int64_t> global_dims;
+  std::vector<int64_t> local_dims;
+  std::string op_sharding;  // serialized xla.OpSharding, as the PJRT Shardings extension wants it
+  bool is_token = false;    // carries no data: passed as an i1[0]-like placeholder by JAX
+  // Parameters: the result that may reuse its memory (tf.aliasing_output), or -1. `donated` is also set
+  // for jax.buffer_donor. A donated array is deleted after a successful start.
+  bool donated = false;
+  int alias_result = -1;
+  std::string memory_kind;  // "" (the device's default), "pinned_host", …
+};
+
+struct HiddenConstant {  // a constant over 64 KiB: uploaded once, passed as an argument
+  ElementType element = ElementType::kInvalid;
+  std::vector<int64_t> dims;        // the local shape (a constant's shards are equal on all devices)
+  std::string_view bytes;           // row-major; belongs to `owner`
+  std::shared_ptr<const void> owner;
+};
+
+// One program for all devices (design decision 2). Its parameters are, in order: the user's, then,
+// if `uses_coordinates`, one tensor<2xi32> = (replica id, partition id) of the executing device,
+// then the hidden constants. Its results are the user's.
+struct Partitioned {
+  std::string name;      // the module's, e.g. "jit_step"
+  std::string text;      // StableHLO text, one replica, one partition
+  bool uses_coordinates = false;
+  std::vector<HiddenConstant> constants;
+  std::string manifest;  // collective::Serialize(...)
+  int num_collectives = 0;
+  std::vector<Boundary> parameters;
+  std::vector<Boundary> results;
+  int64_t num_replicas = 1;
+  int64_t num_partitions = 1;
+  double flops_per_device = 0;  // a rough count, for scheduling and the cost of what follows a collective
+};
+
+// Errors name the value, the axis and the user's line: INVALID_ARGUMENT for a bad program,
+// UNIMPLEMENTED for a construct that we do not take.
+absl::StatusOr<Partitioned> Compile(const Request& request);
+
+}  // namespace shardway::compile
