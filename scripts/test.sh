@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Runs the tests; closes with the runners' own summary lines.
+# usage: test.sh BUILD_DIRECTORY ENVIRONMENT [PYTEST_ARGUMENT...]   both kinds
+#        test.sh --cc BUILD_DIRECTORY                               C++ alone
+#        test.sh --py ENVIRONMENT [PYTEST_ARGUMENT...]              Python alone
+#        test.sh --sanitize address,undefined|thread BUILD_DIRECTORY
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cc() { # BUILD_DIRECTORY [CTEST_ARGUMENT...]
+  timeout 1800 ctest --test-dir "$1" --output-on-failure --no-tests=error -j "$(nproc)" \
+    --progress "${@:2}"
+}
+
+py() { # ENVIRONMENT [PYTEST_ARGUMENT...]
+  local rc=0
+  timeout 2400 "$1/bin/python" -m pytest -q "${@:2}" || rc=$?
+  # 5: nothing collected, which is no failure where there is no Python test yet.
+  ((rc == 0 || rc == 5 && $# == 1)) || return "$rc"
+}
+
+# What ThreadSanitizer can see: our threads around the fake device. It can't see into XLA's plugin.
+readonly tsan_layers='^(Comm|Worker|Controller|Wire|Base|Store|Client|Device)'
+
+case ${1:-} in
+  --cc) cc "$2" ;;
+  --py) py "${@:2}" ;;
+  --sanitize)
+    scripts/build.sh "$3" "-DSHARDWAY_SANITIZE=$2"
+    export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:abort_on_error=0
+    export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+    export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+    cc "$3" --timeout 600
+    ;;
+  *)
+    cc "$1"
+    py "${@:2}"
+    ;;
+esac
