@@ -25,7 +25,8 @@ class Buffer {
   virtual ElementType element() const = 0;
   virtual absl::Span<const int64_t> dims() const = 0;
   virtual size_t num_bytes() const = 0;  // of the dense row-major form
-  // Blocks until the buffer's contents are there; the error of the computation that should have made them.
+  // Blocks until the buffer's contents are there; the error of the computation that should have
+  // made them.
   virtual absl::Status Await() = 0;
   // Copies to host memory, dense row-major. Blocks. Not on an executor thread.
   virtual absl::Status ToHost(void* destination, size_t size) = 0;
@@ -37,15 +38,15 @@ class Executable {
   virtual ~Executable() = default;
 
   struct Launch {
-    int device = 0;       // local ordinal
+    int device = 0;  // local ordinal
     int32_t launch_id = 0;
     absl::Span<Buffer* const> arguments;
     // Indices of arguments whose memory must not be reused though the program donates them.
     absl::Span<const int64_t> non_donatable;
   };
-  // Blocks until the program has ended on this device (design decision 9). On an error nothing is in
-  // `results`; arguments donated to a run that did not start are still whole (`*consumed` tells: true
-  // once donated inputs are gone).
+  // Blocks until the program has ended on this device (design decision 9). On an error nothing is
+  // in `results`; arguments donated to a run that did not start are still whole (`*consumed` tells:
+  // true once donated inputs are gone).
   virtual absl::Status Execute(const Launch& launch, std::vector<std::unique_ptr<Buffer>>* results,
                                bool* consumed) = 0;
 };
