@@ -1,0 +1,42 @@
+// A slice: an ordered list of devices that an array or a program lives on. Interned, so that
+// "the same devices in the same order" is one pointer comparison and what follows from the list (its
+// hosts) is worked out once, not on every run.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "shardway/topology/topology.h"
+
+namespace shardway::topology {
+
+struct Slice {
+  int index = 0;             // dense from 0 in its table
+  std::vector<int> devices;  // logical position → global device id; no device twice
+  std::vector<int> hosts;    // global host numbers, ascending, without repeats
+};
+
+// All slices seen so far. They live as long as the table. Not thread-safe.
+class SliceTable {
+ public:
+  static constexpr int kMaxSlices = 1 << 16;
+
+  explicit SliceTable(const Topology& topology) : topology_(topology) {}
+
+  // INVALID_ARGUMENT for an empty list, a device that is not there, or one named twice;
+  // RESOURCE_EXHAUSTED for more different slices than a table holds.
+  absl::StatusOr<const Slice*> Intern(absl::Span<const int> devices);
+
+  int size() const { return static_cast<int>(slices_.size()); }
+
+ private:
+  const Topology topology_;
+  std::vector<std::unique_ptr<Slice>> slices_;
+  absl::flat_hash_map<std::vector<int>, const Slice*> by_devices_;
+};
+
+}  // namespace shardway::topology
