@@ -3,7 +3,7 @@
 # shardway_layer(NAME [LIBS lib...] [TEST_LIBS lib...])
 #   * every *.cc of the folder (tests and mains aside) becomes the static library shardway_NAME;
 #   * the layers that layers.txt allows are linked, so the include graph and the link graph are one;
-#   * every *_test.cc becomes part of one GoogleTest program, NAME_test, known to CTest.
+#   * every *_test.cc becomes part of one GoogleTest program, NAME_test, known to CTest under the label NAME.
 # A folder's sub-folders belong to it.
 
 file(STRINGS ${PROJECT_SOURCE_DIR}/shardway/layers.txt SHARDWAY_LAYER_LINES REGEX "^[a-z_]+:")
@@ -43,7 +43,7 @@ function(shardway_layer NAME)
     add_executable(${NAME}_test ${tests})
     target_link_libraries(${NAME}_test PRIVATE shardway_${NAME} ${ARG_TEST_LIBS}
       GTest::gmock GTest::gtest_main)
-    gtest_discover_tests(${NAME}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300
+    gtest_discover_tests(${NAME}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${NAME}
       WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   endif()
 endfunction()

@@ -64,7 +64,9 @@ def standard_library_text() -> np.ndarray:
     files = sorted(p for p in root.rglob("*.py") if not skipped & set(p.relative_to(root).parts))
     text = np.frombuffer(b"\n".join(p.read_bytes() for p in files), np.uint8)
     if text.size < 1 << 20:
-        raise SystemExit(f"only {text.size} bytes of Python sources under {root}: too few to train on")
+        raise SystemExit(
+            f"only {text.size} bytes of Python sources under {root}: too few to train on"
+        )
     return text
 
 
@@ -344,12 +346,18 @@ def readable(tokens: np.ndarray) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--batch", type=int, default=8, help="examples in a step")
     parser.add_argument("--data", type=int, help="rows of the mesh (default: one for each island)")
-    parser.add_argument("--read-every", type=int, default=10, help="steps between looks at the loss")
-    parser.add_argument("--sample-bytes", type=int, default=64, help="how much to sample; 0: nothing")
+    parser.add_argument(
+        "--read-every", type=int, default=10, help="steps between looks at the loss"
+    )
+    parser.add_argument(
+        "--sample-bytes", type=int, default=64, help="how much to sample; 0: nothing"
+    )
     parser.add_argument("--json", type=Path, help="a file for the results")
     args = parser.parse_args()
     if args.steps < 1:

@@ -67,7 +67,9 @@ def relative(a: float, b: float) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--deadline", type=float, help="seconds for each of the runs")
     args = parser.parse_args()
@@ -136,7 +138,9 @@ def main() -> int:
     if not ours["last_loss"] < ours["first_loss"]:
         wrong.append("the loss did not fall")
     if not max_diff <= LOSS_TOLERANCE:
-        wrong.append(f"the first {len(first)} losses differ by {max_diff:.1e} from one CPU device's")
+        wrong.append(
+            f"the first {len(first)} losses differ by {max_diff:.1e} from one CPU device's"
+        )
     if not relative(ours["validation_loss"], cpu["validation_loss"]) <= VALIDATION_TOLERANCE:
         wrong.append("the validation losses differ by more than 1 %")
     print(file=sys.stderr)

@@ -19,19 +19,26 @@ py() { # ENVIRONMENT [PYTEST_ARGUMENT...]
   ((rc == 0 || rc == 5 && $# == 1)) || return "$rc"
 }
 
-# What ThreadSanitizer can see: our threads around the fake device. It can't see into XLA's plugin.
-readonly tsan_layers='^(Comm|Worker|Controller|Wire|Base|Store|Client|Device)'
+# What ThreadSanitizer is for: our threads, around the fake device (it can't see into XLA's plugin).
+readonly tsan_layers=(base wire comm store worker controller)
+
+sanitize() { # SANITIZERS BUILD_DIRECTORY
+  local targets=() only=()
+  if [[ $1 == thread ]]; then
+    targets=(-- "${tsan_layers[@]/%/_test}")
+    only=(-L "^($(IFS='|'; echo "${tsan_layers[*]}"))\$" -E Plugin)
+  fi
+  scripts/build.sh "$2" "-DSHARDWAY_SANITIZE=$1" "${targets[@]}"
+  export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
+  export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+  export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+  cc "$2" "${only[@]}"
+}
 
 case ${1:-} in
   --cc) cc "$2" ;;
   --py) py "${@:2}" ;;
-  --sanitize)
-    scripts/build.sh "$3" "-DSHARDWAY_SANITIZE=$2"
-    export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:abort_on_error=0
-    export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-    export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
-    cc "$3" --timeout 600
-    ;;
+  --sanitize) sanitize "$2" "$3" ;;
   *)
     cc "$1"
     py "${@:2}"
