@@ -1,13 +1,13 @@
-// The session arena: one sealed memfd through which bulk bytes go beside the messages. The controller
-// creates it (zero pages, none of them backed until written), the client allocates blocks in it, workers
-// read and write the blocks that messages name.
+// The session arena: one sealed memfd through which bulk bytes go beside the messages. The
+// controller creates it (zero pages, none of them backed until written), the client allocates
+// blocks in it, workers read and write the blocks that messages name.
 //
 //   CreateArena      controller: the descriptor to hand out
 //   ArenaView        worker: a mapping with bounds checks
 //   ArenaAllocator   client: the mapping, and who owns which part of it
 //
-// The memfd is sealed against any change of its size, so a mapping can't fault. Its contents belong to
-// whoever the protocol says; a reader copies before it trusts.
+// The memfd is sealed against any change of its size, so a mapping can't fault. Its contents belong
+// to whoever the protocol says; a reader copies before it trusts.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ absl::StatusOr<UniqueFd> CreateArena(uint64_t bytes);
 // A mapped arena. Immutable; thread-safe.
 class ArenaView {
  public:
-  // `bytes`: what the message beside the descriptor said. INVALID_ARGUMENT when the descriptor is not a
-  // memfd of at least this size whose size is sealed.
+  // `bytes`: what the message beside the descriptor said. INVALID_ARGUMENT when the descriptor is
+  // not a memfd of at least this size whose size is sealed.
   static absl::StatusOr<std::unique_ptr<ArenaView>> Map(UniqueFd fd, uint64_t bytes);
   ~ArenaView();
   ArenaView(const ArenaView&) = delete;
@@ -57,14 +57,14 @@ class ArenaView {
   uint64_t bytes_;
 };
 
-// Hands out blocks of an arena: best fit, neighbours coalesce when freed. Memory of large freed blocks
-// goes back to the system. Thread-safe.
+// Hands out blocks of an arena: best fit, neighbours coalesce when freed. Memory of large freed
+// blocks goes back to the system. Thread-safe.
 class ArenaAllocator {
  public:
   explicit ArenaAllocator(std::unique_ptr<ArenaView> view);
 
-  // A block of at least `size` bytes (size 0 counts as 1), aligned to kArenaAlignment; nullopt when no
-  // free stretch is long enough.
+  // A block of at least `size` bytes (size 0 counts as 1), aligned to kArenaAlignment; nullopt when
+  // no free stretch is long enough.
   std::optional<uint64_t> Allocate(uint64_t size);
   // Frees a block that Allocate returned. Unknown offsets are ignored, and false is returned.
   bool Free(uint64_t offset);

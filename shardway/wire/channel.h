@@ -3,18 +3,20 @@
 //   sender: Send(message), Send(message, fd), Batch { Send … }      any thread
 //   reader: Receive(&message, timeout), HasMore()                   one thread at a time
 //
-// Messages arrive once, whole and in order. Nothing waits for ever: Receive has a timeout, Send waits
-// at most Options::send_timeout for a reader that doesn't read, and both return within about 100 ms
-// when the peer process dies. The peer is not trusted: whatever it writes, the worst outcome is an
-// error from Receive. What a message says is the reader's to check (validate.h).
+// Messages arrive once, whole and in order. Nothing waits for ever: Receive has a timeout, Send
+// waits at most Options::send_timeout for a reader that doesn't read, and both return within about
+// 100 ms when the peer process dies. The peer is not trusted: whatever it writes, the worst outcome
+// is an error from Receive. What a message says is the reader's to check (validate.h).
 //
 // Errors, of every function:
-//   UNAVAILABLE        the peer closed the channel or died; the message says which. Messages that it
+//   UNAVAILABLE        the peer closed the channel or died; the message says which. Messages that
+//   it
 //                      sent before are received first. Final.
 //   CANCELLED          Close was called at this end. Final.
-//   DEADLINE_EXCEEDED  Receive: nothing (whole) has arrived yet; call again. Send: the peer does not
-//                      read; the channel is closed if part of the message had gone out already.
-//   INVALID_ARGUMENT   Send: over kMaxMessageBytes. Receive: the message did not parse (it is consumed;
+//   DEADLINE_EXCEEDED  Receive: nothing whole has arrived yet; call again. Send: the peer has read nothing
+//                      for send_timeout; the channel is closed.
+//   INVALID_ARGUMENT   Send: over kMaxMessageBytes. Receive: the message did not parse (it is
+//   consumed;
 //                      the channel goes on).
 //   DATA_LOSS          the peer broke the channel's format. Final.
 #pragma once
@@ -50,16 +52,16 @@ class Channel {
   virtual void Cork() = 0;
   virtual void Uncork() = 0;
 
-  // Receives the next message. `fd`, when given, gets the descriptor that came with it (invalid if none
-  // did); otherwise a descriptor is closed.
+  // Receives the next message. `fd`, when given, gets the descriptor that came with it (invalid if
+  // none did); otherwise a descriptor is closed.
   absl::Status Receive(google::protobuf::MessageLite* message, Duration timeout,
                        UniqueFd* fd = nullptr);
   // The same without parsing. `*bytes` stays valid until the next Receive.
   virtual absl::Status ReceiveBytes(std::string_view* bytes, Duration timeout,
                                     UniqueFd* fd = nullptr) = 0;
 
-  // True when another message has begun to arrive: a reader that gathers its output sends it when this
-  // turns false. Reader's thread; costs a few nanoseconds.
+  // True when another message has begun to arrive: a reader that gathers its output sends it when
+  // this turns false. Reader's thread; costs a few nanoseconds.
   virtual bool HasMore() = 0;
 
   // Ends both directions; the peer receives what was sent and then UNAVAILABLE. Thread-safe; wakes
@@ -93,13 +95,13 @@ struct ChannelOptions {
   Duration spin = Duration::zero();
 };
 
-// A channel over shared memory (a ring each way; see ring.h) between processes of one machine. `socket`
-// is a connected Unix socket whose other end does the same: the two exchange their rings over it, and
-// later descriptors, and watch it for the other's death. Neither end is special. Blocks until the peer
-// has answered, at most handshake_timeout.
+// A channel over shared memory (a ring each way; see ring.h) between processes of one machine.
+// `socket` is a connected Unix socket whose other end does the same: the two exchange their rings
+// over it, and later descriptors, and watch it for the other's death. Neither end is special.
+// Blocks until the peer has answered, at most handshake_timeout.
 //
-// After a fork the child may destroy the object, and must not do anything else with it; the parent's
-// channel is not disturbed.
+// After a fork the child may destroy the object, and must not do anything else with it; the
+// parent's channel is not disturbed.
 absl::StatusOr<std::unique_ptr<Channel>> MakeSharedMemoryChannel(UniqueFd socket,
                                                                  ChannelOptions options = {});
 

@@ -24,8 +24,8 @@ absl::StatusOr<UniqueFd> Accept(const UniqueFd& listener, Duration timeout);
 // Keeps trying until somebody listens; UNAVAILABLE after `timeout`.
 absl::StatusOr<UniqueFd> Connect(std::string_view address, Duration timeout);
 
-// Two connected sockets. To give one to a child process: keep it open over exec with KeepOverExec in
-// the child (between fork and exec) and tell the child its number ("--fd N", address "fd:N").
+// Two connected sockets. To give one to a child process: keep it open over exec with KeepOverExec
+// in the child (between fork and exec) and tell the child its number ("--fd N", address "fd:N").
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> SocketPair();
 
 // Clears close-on-exec. Async-signal-safe.

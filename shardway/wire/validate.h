@@ -1,7 +1,7 @@
 // Checks of messages from outside. A message that passes is internally consistent: required fields
 // are there, ids are not 0 and fit their range, counts agree, element types are known, sizes don't
-// overflow, devices exist, blocks lie inside the arena. What only the receiver knows (whether an id is
-// in use, whether shapes fit a program) is the receiver's to check.
+// overflow, devices exist, blocks lie inside the arena. What only the receiver knows (whether an id
+// is in use, whether shapes fit a program) is the receiver's to check.
 //
 // Each returns INVALID_ARGUMENT naming the message, the field and the bad value. Pure; thread-safe.
 #pragma once
@@ -28,8 +28,8 @@ absl::Status Validate(const ServerMessage& message, const SessionLimits& limits)
 absl::Status Validate(const ToWorker& message, int num_devices);
 absl::Status Validate(const FromWorker& message, int num_devices);
 
-// Bytes of one shard; INVALID_ARGUMENT for an unknown element type, a negative dimension, a rank above
-// kMaxRank, or a product above 2^48.
+// Bytes of one shard; INVALID_ARGUMENT for an unknown element type, a negative dimension, a rank
+// above kMaxRank, or a product above 2^48.
 absl::StatusOr<uint64_t> ShardBytes(uint32_t element, absl::Span<const int64_t> dims);
 
 // Status ↔ StatusProto. Codes that absl does not know become UNKNOWN; an absent proto is OK.
