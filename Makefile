@@ -72,7 +72,7 @@ build: setup ## build, and install the package into .venv
 	@scripts/install_package.sh $(VENV) $(BUILD)
 
 .PHONY: older
-older: build $(LOCKED_OLDER)
+older: build $(LOCKED_OLDER) ## .venv-jax-0.9.2, for the tests with the older JAX
 	@scripts/install_package.sh $(VENV_OLDER) $(BUILD)
 
 .PHONY: setup bench-setup
