@@ -4,8 +4,9 @@
 //
 // Thread-safe. Callbacks run on the session's reader thread: they must be short, must not call back
 // into blocking functions of the session, and are called exactly once, also when the session ends
-// (then with UNAVAILABLE). Every wait has a deadline: a controller that does not answer a ping within
-// `Options::liveness` is lost, and everything outstanding fails with an UNAVAILABLE that says so.
+// (then with UNAVAILABLE). Every wait has a deadline: a controller that does not answer a ping
+// within `Options::liveness` is lost, and everything outstanding fails with an UNAVAILABLE that
+// says so.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +27,10 @@
 namespace shardway::client {
 
 struct Device {
-  int id = 0;      // global
+  int id = 0;  // global
   int island = 0;
-  int host = 0;    // within the island
-  int local = 0;   // within the host
+  int host = 0;   // within the island
+  int local = 0;  // within the host
   std::vector<int> coords;
 };
 
@@ -39,8 +40,8 @@ struct ArraySpec {
   std::vector<int> devices;         // shard i is on devices[i] (global ids)
 };
 
-// Bytes of one shard on the host. `byte_strides` empty: dense row-major; otherwise one per dimension
-// (negative and zero ones allowed).
+// Bytes of one shard on the host. `byte_strides` empty: dense row-major; otherwise one per
+// dimension (negative and zero ones allowed).
 struct HostShard {
   const void* data = nullptr;
   std::vector<int64_t> byte_strides;
@@ -65,7 +66,7 @@ struct CompileOptions {
   std::vector<bool> allow_propagation_to_parameters;
   std::vector<bool> allow_propagation_to_results;
   bool use_shardy = true;
-  std::string xla_options;   // serialized CompileOptionsProto as JAX gave it
+  std::string xla_options;  // serialized CompileOptionsProto as JAX gave it
 };
 
 struct Program {
@@ -95,12 +96,12 @@ class Session {
   // this process inherited). UNAVAILABLE when nobody answers in time.
   static absl::StatusOr<std::unique_ptr<Session>> Connect(std::string_view address,
                                                           Options options);
-  // Starts a private cluster as a child process of this one and connects to it. The cluster ends with
-  // the session, and with the process however that ends. `binary` is the path of `shardway`.
+  // Starts a private cluster as a child process of this one and connects to it. The cluster ends
+  // with the session, and with the process however that ends. `binary` is the path of `shardway`.
   struct ClusterShape {
     int islands = 1;
-    int hosts = 1;    // per island
-    int devices = 8;  // per host
+    int hosts = 1;            // per island
+    int devices = 8;          // per host
     std::string plugin_path;  // empty: the default one
   };
   static absl::StatusOr<std::unique_ptr<Session>> StartPrivate(const std::string& binary,
@@ -108,14 +109,15 @@ class Session {
                                                                Options options);
   virtual ~Session() = default;
 
-  virtual const std::string& platform() const = 0;          // "cpu"
+  virtual const std::string& platform() const = 0;  // "cpu"
   virtual const std::string& platform_version() const = 0;
-  virtual const std::vector<Device>& devices() const = 0;   // by global id
+  virtual const std::vector<Device>& devices() const = 0;  // by global id
 
-  // Makers: they return the new array at once. `shards` has one entry per device of `spec`; equal data
-  // pointers (replicated arrays) travel once. The bytes are copied before Put returns. Only an arena
-  // that stays full for longer than the liveness limit is an error (RESOURCE_EXHAUSTED).
-  virtual absl::StatusOr<ArrayId> Put(const ArraySpec& spec, absl::Span<const HostShard> shards) = 0;
+  // Makers: they return the new array at once. `shards` has one entry per device of `spec`; equal
+  // data pointers (replicated arrays) travel once. The bytes are copied before Put returns. Only an
+  // arena that stays full for longer than the liveness limit is an error (RESOURCE_EXHAUSTED).
+  virtual absl::StatusOr<ArrayId> Put(const ArraySpec& spec,
+                                      absl::Span<const HostShard> shards) = 0;
   virtual ArrayId Assemble(absl::Span<const ArrayId> arrays, absl::Span<const uint32_t> shards) = 0;
   virtual ArrayId Copy(ArrayId source, absl::Span<const int> devices) = 0;
 
@@ -123,24 +125,25 @@ class Session {
   virtual absl::StatusOr<Program> Compile(std::string artifact, const CompileOptions& options) = 0;
 
   // Launches; the results are `num_results` new arrays with consecutive ids from the returned one.
-  // `keep`: donated parameters that must survive. `done`, when given, is called when every device has
-  // ended the run, with its status.
+  // `keep`: donated parameters that must survive. `done`, when given, is called when every device
+  // has ended the run, with its status.
   using DoneCallback = absl::AnyInvocable<void(const absl::Status&)>;
   virtual ArrayId Run(ProgramId program, absl::Span<const ArrayId> arguments, int num_results,
                       absl::Span<const uint32_t> keep, DoneCallback done) = 0;
 
-  // Calls back once the array is there on all its devices, or is poisoned. Immediately (on the calling
-  // thread) when that is already known.
+  // Calls back once the array is there on all its devices, or is poisoned. Immediately (on the
+  // calling thread) when that is already known.
   virtual void OnReady(ArrayId array, DoneCallback callback) = 0;
-  // OK / the error / nullopt-like UNAVAILABLE is never returned here: true once the outcome is known.
+  // OK / the error / nullopt-like UNAVAILABLE is never returned here: true once the outcome is
+  // known.
   virtual bool IsReady(ArrayId array) = 0;
 
   // Copies shard `shard` to `destination` (dense row-major, `size` bytes), then calls back.
   virtual void Read(ArrayId array, uint32_t shard, void* destination, size_t size,
                     DoneCallback callback) = 0;
 
-  // Arrays may be freed while runs that use them are outstanding. Never blocks; frees are gathered and
-  // sent with the next message or within a millisecond.
+  // Arrays may be freed while runs that use them are outstanding. Never blocks; frees are gathered
+  // and sent with the next message or within a millisecond.
   virtual void Free(ArrayId array) = 0;
   virtual void FreeProgram(ProgramId program) = 0;
 

@@ -9,15 +9,13 @@
 // is an error from Receive. What a message says is the reader's to check (validate.h).
 //
 // Errors, of every function:
-//   UNAVAILABLE        the peer closed the channel or died; the message says which. Messages that
-//   it
-//                      sent before are received first. Final.
+//   UNAVAILABLE        the peer closed the channel or died; the message says which. What it sent
+//                      before is received first. Final.
 //   CANCELLED          Close was called at this end. Final.
-//   DEADLINE_EXCEEDED  Receive: nothing whole has arrived yet; call again. Send: the peer has read nothing
-//                      for send_timeout; the channel is closed.
+//   DEADLINE_EXCEEDED  Receive: nothing whole has arrived yet; call again. Send: the peer has read
+//                      nothing for send_timeout; the channel is closed.
 //   INVALID_ARGUMENT   Send: over kMaxMessageBytes. Receive: the message did not parse (it is
-//   consumed;
-//                      the channel goes on).
+//                      consumed; the channel goes on).
 //   DATA_LOSS          the peer broke the channel's format. Final.
 #pragma once
 

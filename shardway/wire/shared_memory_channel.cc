@@ -1,3 +1,5 @@
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <atomic>
 #include <string>
@@ -120,6 +122,8 @@ class SharedMemoryChannel final : public Channel {
     reader_.Close();
     writer_.Interrupt();
     reader_.Interrupt();
+    // Whatever the peer did to the rings, it sees this. Descriptors on their way still arrive.
+    shutdown(socket_.get(), SHUT_WR);
   }
 
   int peer_pid() const override { return peer_pid_; }

@@ -178,6 +178,8 @@ absl::Status Validate(const ToWorker& message, int num_devices) {
       SHARDWAY_RETURN_IF_ERROR(
           CheckId("CallbackReturn.call", message.callback_return().call(), kAnyId));
       return CheckStatus("CallbackReturn.status", message.callback_return().status());
+    case ToWorker::kHostLost:
+      return CheckStatus("HostLost.status", message.host_lost().status());
     case ToWorker::kPing:
     case ToWorker::kShutdown:
       return absl::OkStatus();
