@@ -1,0 +1,61 @@
+// Calls from a running program to Python functions of its user: jax.debug.print, pure_callback,
+// io_callback. In a program such a call is the custom call kHostCallbackTarget with the attribute
+// `callback` (i64), the id that the client knows the function by.
+//
+//   XLA ──operands──▶ handler ──HostCallback──▶ controller ──▶ client runs the function
+//   XLA ◀──results── promise ◀─CallbackReturn── controller ◀──┘
+//
+// The handler copies the operands out and returns a future: no thread of XLA waits for Python. When
+// a session ends its pending calls fail.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/container/flat_hash_map.h"
+#include "shardway/base/ids.h"
+#include "shardway/base/mutex.h"
+#include "shardway/wire/worker.pb.h"
+#include "shardway/worker/host_topology.h"
+#include "shardway/worker/launch_registry.h"
+#include "shardway/worker/outbox.h"
+#include "shardway/worker/task_pool.h"
+
+namespace shardway::worker {
+
+inline constexpr std::string_view kHostCallbackTarget = "shardway.callback";
+
+// Thread-safe. At most one per process at a time: the handler finds it by itself.
+class HostCallbacks {
+ public:
+  HostCallbacks(const HostTopology* topology, const LaunchRegistry* launches, Outbox* outbox);
+  ~HostCallbacks();  // fails what is pending; no program runs any more
+
+  // The handler (XLA_FFI_Handler*) for kHostCallbackTarget.
+  static void* Handler();
+
+  // The client's answer. Unknown calls are ignored: their session ended.
+  void Return(const wire::CallbackReturn& message);
+  // The session ended: its calls fail.
+  void Cancel(SessionId session);
+
+  // One call that waits for its answer (host_callback.cc). Public for the handler alone.
+  struct Pending;
+  void Start(int device_ordinal, int64_t launch, int64_t callback,
+             std::vector<std::string> operands, std::shared_ptr<Pending> pending);
+
+ private:
+  // Completes it in a thread that may continue XLA programs.
+  void Complete(std::shared_ptr<Pending> pending, absl::Status status);
+
+  const HostTopology* const topology_;
+  const LaunchRegistry* const launches_;
+  Outbox* const outbox_;
+  Mutex mutex_;
+  uint64_t last_call_ SHARDWAY_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_map<uint64_t, std::shared_ptr<Pending>> pending_ SHARDWAY_GUARDED_BY(mutex_);
+  TaskPool pool_;
+};
+
+}  // namespace shardway::worker
