@@ -1,17 +1,40 @@
-// Attributes of operators, in a normal form that does not depend on the artifact's version: absent
-// optional attributes are absent, integer lists are lists of int64, StableHLO enumerations keep
-// their kind and spelling.
+// Attributes of operators, in a normal form that does not depend on the artifact's version.
+//
+//   std::vector<int64_t>   every list of integers of the specification: dims, sizes, permutation,
+//                          window_strides, fft_length, …; also the two-dimensional `padding` and
+//                          `source_target_pairs`, row by row: low0, high0, low1, high1, …
+//   std::vector<bool>      window_reversal
+//   Constant               `value` of constant; `replica_groups`, a tensor<groups x members x i64>,
+//                          padded with -1 where groups differ in size (see Constant::Ints), groups
+//                          written as mesh axes being spelled out
+//   int64_t                dimension, feature_group_count, channel_id, index_vector_dim, …
+//   TypedInt               what is not i64: `index` and exponent_bits (i32), api_version (i32)
+//   EnumAttr               comparison_direction, compare_type (kind comparison_type), fft_type,
+//                          rng_algorithm, rng_distribution, transpose_a (kind transpose)
+//   AttrArray              precision_config, of EnumAttr; operand_layouts and result_layouts, of
+//                          lists of int64; called_computations, of symbols
+//   FlatSymbolRef          callee, decomposition
+//   bool                   is_stable, use_global_device_ids, has_side_effect, …
+//   Type                   the types of a dot_general's algorithm (scalars)
+//   RawAttr                result_accuracy
+//
+// Dimension numbers, channel handles and the dot algorithm are flattened as in VHLO
+// ("lhs_batching_dimensions", "channel_id", …); the text writer puts them together again. What says
+// "nothing given" in VHLO is absent here: a false flag, channel_id 0, an empty backend_config, an
+// all-DEFAULT precision_config, compare_type NOTYPE, no layouts. Window strides, dilations,
+// reversal and padding are always given in full.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "shardway/ir/sdy.h"
 #include "shardway/ir/type.h"
 
@@ -29,6 +52,9 @@ struct Constant {
   static Constant Copy(Type type, std::string_view bytes, bool splat);
   // All elements in full, whether a splat or not.
   std::string Materialize() const;
+  // The elements of a small constant of integers or booleans, in full.
+  std::vector<int64_t> Ints() const;
+  static Constant FromInts(Type type, absl::Span<const int64_t> values);
 };
 
 // #stablehlo<precision DEFAULT>: kind "precision", value "DEFAULT".
@@ -73,9 +99,23 @@ struct SdyPerValue {  // one sharding for each operand or result
 struct SdyManualAxes {
   std::vector<std::string> axes;
 };
+struct SdyAllToAllParams {
+  struct Param {
+    std::vector<SdyAxisRef> axes;
+    int64_t source_dim = 0;
+    int64_t target_dim = 0;
+  };
+  std::vector<Param> params;
+};
+// One alias of a custom call: result at `output_tuple_indices` is operand `operand_index` (there at
+// `operand_tuple_indices`).
+struct OutputOperandAlias {
+  std::vector<int64_t> output_tuple_indices;
+  int64_t operand_index = 0;
+  std::vector<int64_t> operand_tuple_indices;
+};
 
-// One attribute. `Unit` is an attribute that only exists (`tf.aliasing_output` has a value,
-// `jax.buffer_donor` is a bool, `no_inline` is a unit).
+// An attribute that only exists.
 struct Unit {
   friend bool operator==(const Unit&, const Unit&) = default;
 };
@@ -85,7 +125,7 @@ struct Attribute {
                    TypedInt, TypedFloat, EnumAttr, RawAttr, FlatSymbolRef, Type, Constant,
                    std::shared_ptr<const AttrArray>, std::shared_ptr<const AttrDict>, SdySharding,
                    SdyPerValue, SdyManualAxes, SdyMesh, SdyShardingRule, std::vector<SdyAxisRef>,
-                   std::vector<std::vector<SdyAxisRef>>>;
+                   std::vector<std::vector<SdyAxisRef>>, SdyAllToAllParams, OutputOperandAlias>;
   Value value;
 
   Attribute() = default;

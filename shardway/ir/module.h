@@ -119,6 +119,8 @@ class Module {
   // Appends an operator to `region` (when not null) with fresh results of these types.
   Op* Append(Region* region, OpKind kind, absl::Span<Value* const> operands,
              absl::Span<const Type> result_types, const Location* location);
+  // Appends one fresh result to an operator; for makers that learn the types late.
+  Value* AddResult(Op* op, Type type);
   Region* AddRegion(Op* op);
   const Location* AddLocation(Location location);
   const Location* unknown_location() const { return unknown_location_; }
