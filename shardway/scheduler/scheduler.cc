@@ -156,11 +156,8 @@ void Scheduler::Finished(const Gang& gang, TimePoint now) {
   SessionQueue* session = gang.session;
   TimePoint begin = now;  // the earliest time at which one of its hosts could have begun it
   for (int host : gang.slice->hosts) {
-    HostLoad& load = hosts_[host];
-    begin = std::min(begin, std::max(gang.started, load.last_end));
-    load.last_end = now;
-    load.in_flight -= gang.charged;
-    --load.gangs;
+    begin = std::min(begin, std::max(gang.started, hosts_[host].last_end));
+    hosts_[host].last_end = now;
   }
   if (gang.program != 0) {
     const Duration occupancy = now - begin;
@@ -174,8 +171,22 @@ void Scheduler::Finished(const Gang& gang, TimePoint now) {
       estimates_.emplace(gang.program, occupancy);
     }
   }
-  --session->in_flight;
-  UpdateActive(session);
+  TakeOff(gang);
+}
+
+void Scheduler::Abandoned(const Gang& gang) {
+  gang.session->finish_tag -= Seconds(gang.charged) / gang.session->weight;
+  gang.session->memory.Release(*gang.slice, gang.bytes);
+  TakeOff(gang);
+}
+
+void Scheduler::TakeOff(const Gang& gang) {
+  for (int host : gang.slice->hosts) {
+    hosts_[host].in_flight -= gang.charged;
+    --hosts_[host].gangs;
+  }
+  --gang.session->in_flight;
+  UpdateActive(gang.session);
 }
 
 void Scheduler::Release(SessionQueue* session, const topology::Slice& slice, int64_t bytes) {

@@ -89,6 +89,8 @@ class Scheduler {
 
   // The gang has ended on all its hosts.
   void Finished(const Gang& gang, TimePoint now);
+  // A gang that was let start will not be sent after all.
+  void Abandoned(const Gang& gang);
   // Memory of the session's arrays that is free again.
   void Release(SessionQueue* session, const topology::Slice& slice, int64_t bytes);
 
@@ -105,6 +107,7 @@ class Scheduler {
   bool MayStart(const Gang& gang) const;
   void MarkStarted(Gang& gang, TimePoint now);
   Duration Estimate(uint64_t program) const;
+  void TakeOff(const Gang& gang);
   void UpdateActive(SessionQueue* session);
 
   struct HostLoad {
