@@ -2,6 +2,8 @@
 // parser accepts.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "shardway/ir/module.h"
@@ -11,7 +13,8 @@ namespace shardway::ir {
 struct TextOptions {
   bool locations = false;       // write loc(…) on every operator
   bool sdy = true;              // write sdy attributes and meshes; false drops them
-  size_t max_constant_bytes = SIZE_MAX;  // larger constants are elided for people ("dense<…>"), not for XLA
+  // Larger constants are elided ("dense<…>"): for people, not for XLA.
+  size_t max_constant_bytes = SIZE_MAX;
 };
 
 std::string WriteText(const Module& module, const TextOptions& options = {});

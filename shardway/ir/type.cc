@@ -35,7 +35,7 @@ void AppendShape(std::string& out, const Type& type) {
 void AppendList(std::string& out, const std::vector<Type>& types) {
   for (size_t i = 0; i < types.size(); ++i) {
     if (i > 0) out += ", ";
-    out += types[i].ToString();
+    types[i].AppendTo(out);
   }
 }
 
@@ -105,29 +105,34 @@ int64_t Type::num_bytes() const {
   return 0;
 }
 
-std::string Type::ToString() const {
-  std::string out;
+void Type::AppendTo(std::string& out) const {
   switch (kind) {
     case Kind::kToken:
-      return "!stablehlo.token";
+      out += "!stablehlo.token";
+      return;
     case Kind::kTensor:
-      out = "tensor<";
+      out += "tensor<";
       AppendShape(out, *this);
       break;
     case Kind::kBuffer:
-      out = "memref<";
+      out += "memref<";
       AppendShape(out, *this);
       break;
     case Kind::kTuple:
-      out = "tuple<";
+      out += "tuple<";
       AppendList(out, *tuple);
       break;
     case Kind::kFuture:
-      out = "!stablehlo.future<";
+      out += "!stablehlo.future<";
       AppendList(out, *tuple);
       break;
   }
   out += ">";
+}
+
+std::string Type::ToString() const {
+  std::string out;
+  AppendTo(out);
   return out;
 }
 

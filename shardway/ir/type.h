@@ -50,6 +50,7 @@ struct Type {
 
   // MLIR's spelling: "tensor<4x?xf32>", "!stablehlo.token", "tuple<…>", "memref<4xf32>".
   std::string ToString() const;
+  void AppendTo(std::string& out) const;
 
   friend bool operator==(const Type& a, const Type& b);
 };
