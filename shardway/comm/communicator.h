@@ -1,7 +1,8 @@
-// Carries out the collectives of one host's devices, with the other hosts' communicators. The contract
-// is design decision 3; the points that shape this interface:
+// Carries out the collectives of one host's devices, with the other hosts' communicators. The
+// contract is design decision 3; the points that shape this interface:
 //
-//   * Handlers (FFI custom calls inside XLA) file their operand and return a future; they find their
+//   * Handlers (FFI custom calls inside XLA) file their operand and return a future; they find
+//   their
 //     launch by XLA's run id and their device by the device ordinal, never by thread.
 //   * A rendezvous is keyed by (launch id, call site, loop step, group).
 //   * A promise is fulfilled when its result is ready and no peer still reads its operand.
@@ -31,14 +32,15 @@ using LaunchId = int32_t;  // XLA's launch id: PJRT_ExecuteOptions.launch_id, ff
 class Communicator {
  public:
   struct Options {
-    int host = 0;                         // this host's global number
-    std::vector<int> host_of_device;      // by global device id
-    std::vector<int> local_devices;       // global ids; the index is XLA's device ordinal
+    int host = 0;                                 // this host's global number
+    std::vector<int> host_of_device;              // by global device id
+    std::vector<int> local_devices;               // global ids; the index is XLA's device ordinal
     Duration timeout = std::chrono::seconds(60);  // for a participant that never comes
-    // Shared memory for the hosts of this machine: an inherited memfd, or -1 when this host is alone.
+    // Shared memory for the hosts of this machine: an inherited memfd, or -1 when this host is
+    // alone.
     int shared_memory_fd = -1;
     uint64_t shared_memory_bytes = 0;
-    Clock* clock = nullptr;               // null: the real one
+    Clock* clock = nullptr;  // null: the real one
   };
   static absl::StatusOr<std::unique_ptr<Communicator>> Create(Options options);
   virtual ~Communicator() = default;
@@ -46,13 +48,14 @@ class Communicator {
   // How many bytes of shared memory `hosts` hosts need (what the controller allocates, zeroed).
   static uint64_t SharedMemoryBytes(int hosts);
 
-  // `devices`: logical id → global device id. INVALID_ARGUMENT when the specs don't fit the devices.
+  // `devices`: logical id → global device id. INVALID_ARGUMENT when the specs don't fit the
+  // devices.
   virtual absl::StatusOr<std::shared_ptr<const ProgramComm>> Prepare(
       std::vector<collective::Spec> specs, std::vector<int> devices) = 0;
 
-  // Brackets a launch on this host: between Begin and End the handlers of `local_devices` (global ids
-  // that take part on this host) may file operands. All hosts use the same id for one launch, and an id
-  // is not reused while any host may still be in it.
+  // Brackets a launch on this host: between Begin and End the handlers of `local_devices` (global
+  // ids that take part on this host) may file operands. All hosts use the same id for one launch,
+  // and an id is not reused while any host may still be in it.
   virtual void BeginLaunch(LaunchId launch, std::shared_ptr<const ProgramComm> program) = 0;
   virtual void EndLaunch(LaunchId launch) = 0;
 
@@ -69,8 +72,9 @@ class Communicator {
   virtual void HostLost(int host, const absl::Status& cause) = 0;
 };
 
-// The FFI handler for collective::kCustomCallTarget, as the C function pointer that PJRT's FFI extension
-// registers (XLA_FFI_Handler*). One process has one communicator at a time for it (set by Create).
+// The FFI handler for collective::kCustomCallTarget, as the C function pointer that PJRT's FFI
+// extension registers (XLA_FFI_Handler*). One process has one communicator at a time for it (set by
+// Create).
 void* CollectiveHandler();
 
 }  // namespace shardway::comm

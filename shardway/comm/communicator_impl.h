@@ -1,0 +1,60 @@
+// The communicator of this process: launches, their deadlines and failures. Where devices of this
+// host meet is rendezvous.h; what goes to other hosts is exchange.h.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "shardway/comm/communicator.h"
+#include "shardway/comm/program_comm.h"
+#include "shardway/comm/rendezvous.h"
+#include "shardway/comm/stuck.h"
+#include "shardway/comm/watchdog.h"
+
+namespace shardway::comm {
+
+class CommunicatorImpl : public Communicator {
+ public:
+  static absl::StatusOr<std::unique_ptr<CommunicatorImpl>> Create(Options options);
+  ~CommunicatorImpl() override;
+
+  absl::StatusOr<std::shared_ptr<const ProgramComm>> Prepare(std::vector<collective::Spec> specs,
+                                                             std::vector<int> devices) override;
+  void BeginLaunch(LaunchId launch, std::shared_ptr<const ProgramComm> program) override;
+  void EndLaunch(LaunchId launch) override;
+  void AbortLaunch(LaunchId launch, const absl::Status& cause) override;
+  absl::Status Send(uint64_t key, int to_host, absl::Span<const char> bytes) override;
+  absl::Status Receive(uint64_t key, int from_host, absl::Span<char> bytes) override;
+  void HostLost(int host, const absl::Status& cause) override;
+
+  // What the FFI handler calls, and tests in its place.
+  absl::StatusOr<Outcome> File(const Call& call) { return rendezvous_.File(call); }
+  // The specification at a site of an open launch; null: there is none.
+  const SitePlan* FindSite(LaunchId launch, int32_t site) {
+    return rendezvous_.FindSite(launch, site);
+  }
+
+ private:
+  CommunicatorImpl(Options options, HostMap hosts, bool spin);
+  void LookForStuck();
+  std::shared_ptr<Launch> FindLaunch(LaunchId id);
+
+  struct Open {
+    std::shared_ptr<Launch> launch;
+    StuckFinder finder;  // used by the watchdog alone
+  };
+
+  const Options options_;
+  const HostMap hosts_;
+  WorkPool pool_;
+  Rendezvous rendezvous_;
+  Mutex mutex_;
+  absl::flat_hash_map<LaunchId, std::shared_ptr<Open>> open_ SHARDWAY_GUARDED_BY(mutex_);
+  std::unique_ptr<Watchdog> watchdog_;
+};
+
+// The process's communicator, for the handler; null before the first Create and after its end.
+CommunicatorImpl* CurrentCommunicator();
+
+}  // namespace shardway::comm

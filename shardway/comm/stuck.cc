@@ -1,0 +1,65 @@
+#include "shardway/comm/stuck.h"
+
+#include "absl/strings/str_cat.h"
+#include "shardway/comm/remote_slot.h"
+
+namespace shardway::comm {
+namespace {
+
+// Long lists are cut: the first few say where to look.
+constexpr int kShown = 8;
+
+bool SomebodyWaits(const Slot& slot, uint64_t word) {
+  if ((word & Slot::kAborted) != 0) return false;
+  const uint64_t count = Slot::Count(word);
+  return (count > 0 && count < static_cast<uint64_t>(slot.num_local())) ||
+         (word & Slot::kParked) != 0;
+}
+
+}  // namespace
+
+std::string DescribeWaiting(Slot& slot) {
+  const uint32_t step = Slot::Step(slot.word.load(std::memory_order_acquire));
+  const GroupPlan& group = *slot.group;
+  std::vector<int> missing;
+  for (int local = 0; local < group.num_local(); ++local) {
+    if (slot.entries[local].arrivals.load(std::memory_order_relaxed) <= step) {
+      missing.push_back(group.local[local]);
+    }
+  }
+  if (slot.remote != nullptr && missing.empty()) {
+    RemoteSlot::Set& set = slot.remote->set(step, slot.remote->round());
+    for (size_t host = 0; host < group.hosts.size(); ++host) {
+      if (set.arrivals[host].present.load(std::memory_order_acquire)) continue;
+      missing.insert(missing.end(), group.members_of_host[host].begin(),
+                     group.members_of_host[host].end());
+    }
+  }
+  std::string text =
+      absl::StrCat(slot.site->spec.ToString(), " at ", slot.site->spec.location, " (site ",
+                   slot.site->spec.site, ", step ", step, "): waiting for ", missing.size(), " of ",
+                   group.members.size(), " devices:");
+  for (size_t i = 0; i < missing.size() && i < kShown; ++i) {
+    const Member& member = group.members[missing[i]];
+    absl::StrAppend(&text, i == 0 ? " " : ", ", "device ", member.global, " on host ", member.host);
+  }
+  return missing.size() > kShown ? absl::StrCat(text, ", …") : text;
+}
+
+absl::Status StuckFinder::Look(Launch& launch, TimePoint now, Duration timeout) {
+  const absl::Span<Slot> slots = launch.slots();
+  seen_.resize(slots.size());
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const uint64_t word = slots[i].word.load(std::memory_order_acquire);
+    if (word != seen_[i].word || seen_[i].since == TimePoint{}) {
+      seen_[i] = {word, now};
+    } else if (SomebodyWaits(slots[i], word) && now - seen_[i].since >= timeout) {
+      const double seconds = std::chrono::duration<double>(now - seen_[i].since).count();
+      return absl::DeadlineExceededError(
+          absl::StrCat(DescribeWaiting(slots[i]), " for ", seconds, " s in launch ", launch.id()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace shardway::comm
