@@ -7,7 +7,9 @@ A scalar AllReduce followed by a scalar add, in computations per second:
 on Shardway as one host with N devices and as N hosts with one (the peers' shape), multi-controller JAX
 over Gloo (and MPI where it can be had), single-process JAX with N forced CPU devices, Ray actors, and
 the bare loop: the same executables and handlers with no runtime. What could not be measured is null,
-and `notes` says why. The best of several batches counts.
+and `notes` says why. The best of several batches counts. Then, unless --rates-only: a step with real work
+(work_step.py), what a call costs the client (client_cost.py), and memory over 100,000 runs
+(memory_growth.py).
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import client_cost
 import figure
+import memory_growth
 import processes
 import work_step
 from peers import PEERS, ROOT, Options
@@ -87,11 +91,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="batches; the best one counts")
     parser.add_argument("--deadline", type=float, default=240, help="seconds for a peer")
     parser.add_argument(
-        "--bare-loop", type=Path, default=ROOT / "build" / "bench" / "bare_loop", help="the program"
+        "--build", type=Path, default=ROOT / "build" / "bench", help="where the native parts are"
     )
-    parser.add_argument(
-        "--no-work-step", action="store_true", help="leave out the step with real work"
-    )
+    parser.add_argument("--rates-only", action="store_true", help="only Figure 5")
     parser.add_argument("--json", action="store_true", help="print the result as one line of JSON")
     parser.add_argument("--out", type=Path, help="write the result as JSON to this file")
     parser.add_argument("--figure", type=Path, help="draw it into this PNG")
@@ -104,11 +106,15 @@ def main() -> None:
         parser.error(str(error))
 
     processes.adopt_orphans()
-    options = Options(args.repeats, args.deadline, args.bare_loop)
+    options = Options(args.repeats, args.deadline, args.build / "bare_loop")
     result = measure(devices, peers, modes, options)
-    if not args.no_work_step and "shardway" in peers:
+    if not args.rates_only and "shardway" in peers:
         result["work_step"] = work_step.compare(options)
-        say(f"step with real work, two devices / one: {result['work_step']}")
+        say(f"a step with real work, two devices / one: {result['work_step']}")
+        result["client_cost"] = client_cost.compare(8, args.build / "null_plugin.so", options)
+        say(f"a jit call in the client, Shardway / null plugin: {result['client_cost']}")
+        result["memory"] = memory_growth.check(options)
+        say(f"memory of controller and workers: {result['memory']}")
     for line in ratios(result):
         say(line)
     if args.figure:
