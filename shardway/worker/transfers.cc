@@ -38,9 +38,11 @@ void Transfers::Put(const wire::HostPut& message,
   const auto element = static_cast<ElementType>(message.element());
   const absl::StatusOr<uint64_t> bytes = wire::ShardBytes(message.element(), message.shard_dims());
   for (const auto& [index, shard] : array.locals()) {
-    absl::StatusOr<absl::Span<const char>> data = bytes.status();
+    absl::StatusOr<absl::Span<const char>> data = absl::Span<const char>();
     const bool is_inline = message.offsets_size() == 0;
-    if (bytes.ok() && is_inline) {
+    if (!bytes.ok()) {
+      data = bytes.status();
+    } else if (is_inline) {
       const uint64_t begin = index < static_cast<uint32_t>(message.inline_shard_size())
                                  ? message.inline_shard(index) * *bytes
                                  : UINT64_MAX;
@@ -50,7 +52,7 @@ void Transfers::Put(const wire::HostPut& message,
       } else {
         data = absl::MakeConstSpan(message.inline_data()).subspan(begin, *bytes);
       }
-    } else if (bytes.ok()) {
+    } else {
       if (arena == nullptr || index >= static_cast<uint32_t>(message.offsets_size())) {
         data = absl::InvalidArgumentError(
             absl::StrCat("HostPut: there is no place in the arena for shard ", index));
