@@ -9,7 +9,6 @@
 namespace shardway::worker {
 namespace {
 
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -156,6 +155,78 @@ TEST_F(WorkerPjrtTest, DonatedMemoryIsReused) {
   ASSERT_TRUE(worker->AwaitEnded(200).ok());
   EXPECT_THAT(*worker->Read(2, 1), ElementsAre(10, 12, 14, 16));
   EXPECT_THAT(std::string(worker->Read(1, 0).status().message()), HasSubstr("donated"));
+}
+
+// A program that hands its argument to the host and doubles what comes back.
+WorkerHarness::ProgramSpec Callback(std::vector<int> devices) {
+  WorkerHarness::ProgramSpec spec;
+  spec.text = R"(module @m {func.func public @main(%x: tensor<2xf32>) -> (tensor<2xf32>) {
+    %r = stablehlo.custom_call @shardway.callback(%x) {api_version = 4 : i32,
+        has_side_effect = true, backend_config = {callback = 9 : i64}} :
+        (tensor<2xf32>) -> tensor<2xf32>
+    %d = stablehlo.add %r, %r : tensor<2xf32>
+    return %d : tensor<2xf32>}})";
+  spec.devices = std::move(devices);
+  return spec;
+}
+
+wire::HostCallback AwaitCallback(WorkerHarness& worker) {
+  return worker.Await([](const wire::FromWorker& m) { return m.has_callback(); }).callback();
+}
+
+wire::ToWorker Answer(const wire::HostCallback& call, std::vector<float> values) {
+  wire::ToWorker message;
+  message.mutable_callback_return()->set_call(call.call());
+  message.mutable_callback_return()->add_results(reinterpret_cast<const char*>(values.data()),
+                                                 values.size() * sizeof(float));
+  return message;
+}
+
+TEST_F(WorkerPjrtTest, HostCallbacksGoOutAndComeBack) {
+  auto worker = Start(2);
+  worker->Load(1, Callback({0, 1}));
+  worker->Put(100, 1, {0, 1}, {{1, 2}, {3, 4}});
+  worker->RunProgram(200, 1, {1}, {2});
+  for (int i = 0; i < 2; ++i) {
+    const wire::HostCallback call = AwaitCallback(*worker);
+    EXPECT_EQ(call.session(), WorkerHarness::kSession);
+    EXPECT_EQ(call.callback(), 9u);
+    ASSERT_EQ(call.operands_size(), 1);
+    std::vector<float> values(2);
+    ASSERT_EQ(call.operands(0).size(), 8u);
+    std::memcpy(values.data(), call.operands(0).data(), 8);
+    EXPECT_EQ(values[0], call.device() == 0 ? 1 : 3);
+    worker->Send(Answer(call, {values[0] + 10, values[1] + 10}));
+  }
+  auto values = worker->Read(2, 1);
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_THAT(*values, ElementsAre(26, 28));
+}
+
+TEST_F(WorkerPjrtTest, AHostCallbacksErrorIsTheRuns) {
+  auto worker = Start(1);
+  worker->Load(1, Callback({0}));
+  worker->Put(100, 1, {0}, {{1, 2}});
+  worker->RunProgram(200, 1, {1}, {2});
+  wire::ToWorker message;
+  message.mutable_callback_return()->set_call(AwaitCallback(*worker).call());
+  wire::ToProto(absl::InvalidArgumentError("ValueError: no"),
+                message.mutable_callback_return()->mutable_status());
+  worker->Send(message);
+  EXPECT_THAT(std::string(worker->Read(2, 0).status().message()), HasSubstr("ValueError: no"));
+  worker->RunProgram(201, 1, {1}, {3});
+  worker->Send(Answer(AwaitCallback(*worker), {1, 2, 3}));
+  EXPECT_THAT(std::string(worker->Read(3, 0).status().message()), HasSubstr("12 bytes"));
+}
+
+TEST_F(WorkerPjrtTest, ASessionsEndEndsItsHostCallbacks) {
+  auto worker = Start(1);
+  worker->Load(1, Callback({0}));
+  worker->Put(100, 1, {0}, {{1, 2}});
+  worker->RunProgram(200, 1, {1}, {2});
+  AwaitCallback(*worker);
+  worker->CloseSession();
+  EXPECT_FALSE(worker->AwaitEnded(200).ok());
 }
 
 }  // namespace
