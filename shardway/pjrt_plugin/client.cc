@@ -43,7 +43,7 @@ void CloseAllAtExit() {
 PJRT_Client::PJRT_Client(std::unique_ptr<shardway::client::Session> opened)
     : session(std::move(opened)),
       platform_name(session->platform()),
-      platform_version(session->platform_version()) {
+      platform_version("shardway; " + session->platform_version()) {
   topology.platform_name = platform_name;
   topology.platform_version = platform_version;
   for (const shardway::client::Device& device : session->devices()) {

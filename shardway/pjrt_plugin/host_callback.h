@@ -2,10 +2,11 @@
 //
 // The package's Python side gives each callable a number and emits a custom call with it
 // (python/shardway/callbacks.py). When a device reaches the call, the session hands its operands to
-// RunHostCallback, which passes them to the one dispatcher that Python registered:
+// RunHostCallback, which passes them to the one dispatcher that Python registered through the library's
+// C functions (plugin_main.cc):
 //
-//   shardway_set_callback_dispatcher(f)     null: callbacks fail with UNAVAILABLE
-//   f(id, device, n, operands, sizes, reply)   on a thread of the session; takes the GIL itself
+//   shardway_set_callback_dispatcher(f)           null: callbacks fail with UNAVAILABLE
+//   f(id, device, n, operands, sizes, reply)      on a thread of the session; takes the GIL itself
 //   shardway_callback_result(reply, data, size)   each result's dense bytes, in order
 //   shardway_callback_error(reply, message, size)
 #pragma once
@@ -17,7 +18,22 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+// A call's answer, filled in by the dispatcher while it runs.
+struct ShardwayCallbackReply {
+  std::vector<std::string> results;
+  absl::Status status;
+};
+
 namespace shardway::pjrt_plugin {
+
+using CallbackDispatcher = void (*)(uint64_t id, int device, size_t num_operands,
+                                    const void* const* operands, const size_t* sizes,
+                                    ShardwayCallbackReply* reply);
+
+// For the whole process. Thread-safe.
+void SetCallbackDispatcher(CallbackDispatcher dispatcher);
+
+// INTERNAL with the user's traceback when the function raised.
 
 absl::StatusOr<std::vector<std::string>> RunHostCallback(uint64_t callback, int device,
                                                          absl::Span<const std::string> operands);

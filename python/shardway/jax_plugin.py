@@ -1,0 +1,65 @@
+"""How JAX finds the backend: the `jax_plugins` entry point names this module.
+
+JAX imports every plugin it finds and calls initialize(), whatever platform the program wants, so this
+costs nothing and does nothing unless `shardway` is among the platforms asked for (JAX_PLATFORMS or
+jax.config.jax_platforms). The library is loaded when JAX makes the client.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+NAME = "shardway"
+
+
+def library_path() -> Path:
+    """The PJRT plugin. SHARDWAY_LIBRARY names another one, e.g. in a build tree."""
+    named = os.environ.get("SHARDWAY_LIBRARY")
+    path = Path(named) if named else Path(__file__).parent / "libshardway_pjrt.so"
+    if not path.is_file():
+        raise RuntimeError(f"the Shardway plugin {path} is missing; install the package again")
+    return path
+
+
+def binary_path() -> Path | None:
+    """The `shardway` program of this installation: in the package, with its scripts, or on PATH."""
+    places = [Path(__file__).parent, Path(sysconfig.get_path("scripts"))]
+    for place in places:
+        path = place / "shardway"
+        if path.is_file() and os.access(path, os.X_OK):
+            return path
+    found = shutil.which("shardway")
+    return Path(found) if found else None
+
+
+def initialize() -> None:
+    """Registers the backend with JAX. Called by JAX before it makes its first backend."""
+    import jax
+    from jax._src import xla_bridge
+
+    platforms = jax.config.jax_platforms or ""
+    if NAME in platforms.split(","):
+        # First in the list wins; without a list this is never registered, so never chosen by itself.
+        xla_bridge.register_backend_factory(NAME, _make_client, priority=0, fail_quietly=False)
+
+
+def _make_client() -> Any:
+    from jax._src import xla_bridge
+    from jax._src.lib import xla_client
+
+    from shardway import callbacks
+
+    library = library_path()
+    if not xla_client.pjrt_plugin_loaded(NAME):
+        xla_client.load_pjrt_plugin_dynamically(NAME, str(library))
+    options: dict[str, str | int] = {}
+    binary = binary_path()
+    if binary is not None and not os.environ.get("SHARDWAY_BINARY"):
+        options["binary"] = str(binary)
+    client = xla_bridge.make_pjrt_c_api_client(NAME, options)
+    callbacks.install(library)
+    return client
