@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<ControllerProcess>> ControllerProcess::Start(
                         absl::StrCat("cannot start the cluster's controller ", binary, ": ",
                                      std::strerror(started.error)));
   }
-  LOG_INFO("started the controller of a private cluster, pid {}", started.pid);
+  LOG_DEBUG("started the controller of a private cluster, pid {}", started.pid);
   return std::unique_ptr<ControllerProcess>(
       new ControllerProcess(started.pid, std::move(shared), std::move(keeper)));
 }

@@ -90,7 +90,7 @@ SessionImpl::~SessionImpl() {
   {
     MutexLock lock(house_mutex_);
     stopping_ = true;
-    house_wake_.NotifyAll();
+    threads_->house_wake.NotifyAll();
   }
   callbacks_->Stop();
   NoteCause("it was closed by this process");
@@ -310,7 +310,7 @@ void SessionImpl::Free(ArrayId array) {
   MutexLock lock(house_mutex_);
   freed_arrays_.push_back(array.value);
   frees_waiting_.store(true, std::memory_order_relaxed);
-  if (house_idle_) house_wake_.NotifyOne();
+  if (house_idle_) threads_->house_wake.NotifyOne();
 }
 
 void SessionImpl::FreeProgram(ProgramId program) {
@@ -318,7 +318,7 @@ void SessionImpl::FreeProgram(ProgramId program) {
   MutexLock lock(house_mutex_);
   freed_programs_.push_back(program.value);
   frees_waiting_.store(true, std::memory_order_relaxed);
-  if (house_idle_) house_wake_.NotifyOne();
+  if (house_idle_) threads_->house_wake.NotifyOne();
 }
 
 // ---- sending ----

@@ -82,6 +82,8 @@ class SessionImpl final : public Session {
   struct Threads {
     std::thread reader;
     std::thread housekeeper;
+    CondVar house_wake;   // with house_mutex_
+    CondVar arena_freed;  // with arena_mutex_
   };
 
   SessionImpl(std::unique_ptr<wire::Channel> channel, std::unique_ptr<ControllerProcess> process,
@@ -130,7 +132,8 @@ class SessionImpl final : public Session {
   std::vector<Device> devices_;
   const wire::SessionLimits limits_;
   const std::shared_ptr<CallbackThreads> callbacks_;
-  std::unique_ptr<DoneTracker> tracker_;  // pointers, here and below: left alone in a forked child
+  // Pointers to these, so that a forked child can leave them alone.
+  std::unique_ptr<DoneTracker> tracker_;
   std::unique_ptr<Threads> threads_;
 
   std::atomic<uint64_t> next_array_{1};
@@ -144,7 +147,6 @@ class SessionImpl final : public Session {
   wire::ClientMessage free_message_ SHARDWAY_GUARDED_BY(send_mutex_);
 
   Mutex house_mutex_;
-  CondVar house_wake_;
   bool house_idle_ SHARDWAY_GUARDED_BY(house_mutex_) = false;  // in its long sleep
   bool stopping_ SHARDWAY_GUARDED_BY(house_mutex_) = false;
   std::vector<uint64_t> freed_arrays_ SHARDWAY_GUARDED_BY(house_mutex_);
@@ -154,7 +156,6 @@ class SessionImpl final : public Session {
 
   Mutex put_mutex_;  // whose turn it is to wait for arena room
   Mutex arena_mutex_;
-  CondVar arena_freed_;
 
   Mutex pending_mutex_;
   std::string cause_ SHARDWAY_GUARDED_BY(pending_mutex_);

@@ -103,10 +103,10 @@ void SessionImpl::HousekeeperMain() {
       busy = !freed_arrays_.empty() || !freed_programs_.empty() || !waiting_reads_.empty();
       quiet_ticks = busy ? 0 : quiet_ticks + 1;
       if (quiet_ticks < kTicksToIdle) {
-        house_wake_.WaitFor(house_mutex_, kTick);
+        threads_->house_wake.WaitFor(house_mutex_, kTick);
       } else {
         house_idle_ = true;
-        house_wake_.WaitFor(house_mutex_, silence.period());
+        threads_->house_wake.WaitFor(house_mutex_, silence.period());
         house_idle_ = false;
       }
       if (stopping_) return;
@@ -179,7 +179,7 @@ void SessionImpl::FailEverything(const std::string& cause) {
   }
   callbacks_->Stop();
   MutexLock lock(arena_mutex_);
-  arena_freed_.NotifyAll();
+  threads_->arena_freed.NotifyAll();
 }
 
 }  // namespace shardway::client

@@ -44,7 +44,7 @@ absl::StatusOr<SessionImpl::Blocks> SessionImpl::AwaitBlocks(uint64_t size, size
     }
     MutexLock lock(arena_mutex_);
     // Short sleeps: a block freed between the try above and this lock is not announced again.
-    arena_freed_.WaitFor(arena_mutex_, std::chrono::milliseconds(2));
+    threads_->arena_freed.WaitFor(arena_mutex_, std::chrono::milliseconds(2));
   }
 }
 
@@ -52,10 +52,10 @@ void SessionImpl::FreeBlocks(absl::Span<const uint64_t> offsets) {
   for (uint64_t offset : offsets) arena_->Free(offset);
   {
     MutexLock lock(arena_mutex_);
-    arena_freed_.NotifyAll();
+    threads_->arena_freed.NotifyAll();
   }
   MutexLock lock(house_mutex_);
-  if (!waiting_reads_.empty() && house_idle_) house_wake_.NotifyOne();
+  if (!waiting_reads_.empty() && house_idle_) threads_->house_wake.NotifyOne();
 }
 
 void SessionImpl::Read(ArrayId array, uint32_t shard, void* destination, size_t size,
@@ -69,7 +69,7 @@ void SessionImpl::Read(ArrayId array, uint32_t shard, void* destination, size_t 
     if (waiting_reads_.empty()) block = arena_->Allocate(size);
     if (!block.has_value()) {
       waiting_reads_.push_back(std::move(request));
-      if (house_idle_) house_wake_.NotifyOne();
+      if (house_idle_) threads_->house_wake.NotifyOne();
       return;
     }
     request.offset = *block;
