@@ -3,13 +3,15 @@
 // JAX works in PJRT_Buffers, one per shard; the session works in arrays, one handle whatever the
 // number of shards. An Array is what the buffers of one array share: handle, shape, placement,
 // readiness. It counts twice:
-//   * data: shards that are neither deleted nor destroyed, and holds. At zero the session's handle is
+//   * data: shards that are neither deleted nor destroyed, and holds. At zero the session's handle
+//   is
 //     freed, with one message for all shards.
 //   * objects: buffers not yet destroyed, and holds. At zero the Array itself goes.
 // An array that a run consumed (donation) frees its handle at once; its buffers are deleted then.
 //
-// An Array begins *open* when its shards arrive one by one (shard_grouper.h) and has neither handle nor
-// placement before it is closed; results of runs begin closed, with their N buffers in one allocation.
+// An Array begins *open* when its shards arrive one by one (shard_grouper.h) and has neither handle
+// nor placement before it is closed; results of runs begin closed, with their N buffers in one
+// allocation.
 //
 // Thread-safe, except AddShard and Close, which the grouper serialises.
 #pragma once

@@ -3,7 +3,8 @@
 //
 // A program's argument is usually one array whole; then no assembling is needed. When a user builds
 // an array from single-device pieces, or a step mixes an old shard with new copies, the shards that
-// JAX passes belong to several arrays, and the session assembles them into one first (no bytes move).
+// JAX passes belong to several arrays, and the session assembles them into one first (no bytes
+// move).
 //
 // An entry lives until one of the arrays it is made of ends, or it is the oldest of too many.
 // Thread-safe. Keys are array ids, which are never reused.
@@ -29,8 +30,8 @@ class AssemblyCache {
  public:
   ~AssemblyCache();
 
-  // The array whose shard i is `shards[i]`'s; held once for the caller. The buffers' arrays are closed
-  // and alive.
+  // The array whose shard i is `shards[i]`'s; held once for the caller. The buffers' arrays are
+  // closed and alive.
   Array* Get(absl::Span<PJRT_Buffer* const> shards, const Placement* placement);
   // A member array has ended.
   void Forget(ArrayId member);

@@ -8,9 +8,9 @@ namespace shardway::pjrt_plugin {
 
 absl::Status CheckUsable(const PJRT_Buffer& buffer) {
   if (buffer.array->IsDeleted(buffer)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the array has been deleted or donated (shard ", buffer.shard, " on device ",
-                     buffer.memory->device->description.id, ")"));
+    return absl::InvalidArgumentError(absl::StrCat("the array has been deleted or donated (shard ",
+                                                   buffer.shard, " on device ",
+                                                   buffer.memory->device->description.id, ")"));
   }
   return buffer.array->error();
 }

@@ -13,8 +13,8 @@
 namespace shardway::pjrt_plugin {
 namespace {
 
-// Clients whose session is open. Python does not destroy what is still referenced when it ends, so at
-// exit the sessions are closed here: a private cluster is gone before the process is.
+// Clients whose session is open. Python does not destroy what is still referenced when it ends, so
+// at exit the sessions are closed here: a private cluster is gone before the process is.
 struct OpenClients {
   Mutex mutex;
   std::set<PJRT_Client*> clients SHARDWAY_GUARDED_BY(mutex);

@@ -24,8 +24,8 @@ struct PJRT_Client {
   std::string platform_name;
   std::string platform_version;
   std::deque<PJRT_Device> owned_devices;
-  std::vector<PJRT_Device*> devices;    // by global id
-  std::vector<PJRT_Memory*> memories;   // by id
+  std::vector<PJRT_Device*> devices;   // by global id
+  std::vector<PJRT_Memory*> memories;  // by id
   PJRT_TopologyDescription topology;
   shardway::pjrt_plugin::PlacementTable placements;
   shardway::pjrt_plugin::AssemblyCache assemblies;

@@ -48,8 +48,8 @@ class Settings {
     if (!text.has_value()) return fallback;
     int count = 0;
     if (!absl::SimpleAtoi(*text, &count) || count < 1 || count > 65536) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          Variable(name), "=\"", *text, "\" is not a number from 1 to 65536"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(Variable(name), "=\"", *text, "\" is not a number from 1 to 65536"));
     }
     return count;
   }

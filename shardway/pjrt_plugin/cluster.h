@@ -1,10 +1,12 @@
 // Which cluster a process works on, from the environment and from JAX's client options:
 //
 //   SHARDWAY_ADDRESS                                 a running controller to connect to, else
-//   SHARDWAY_ISLANDS, SHARDWAY_HOSTS, SHARDWAY_DEVICES   a private cluster: islands, hosts per island,
+//   SHARDWAY_ISLANDS, SHARDWAY_HOSTS, SHARDWAY_DEVICES   a private cluster: islands, hosts per
+//   island,
 //                                                    devices per host (1 x 1 x 8)
 //   SHARDWAY_PLUGIN                                  the workers' XLA plugin (a shared library)
-//   SHARDWAY_BINARY                                  the `shardway` program, else the one beside this library
+//   SHARDWAY_BINARY                                  the `shardway` program, else the one beside
+//   this library
 //
 // An option of the same name in lower case without the prefix ("address", "islands", …) wins.
 #pragma once

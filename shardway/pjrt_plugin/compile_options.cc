@@ -15,18 +15,18 @@ absl::StatusOr<std::vector<int>> AssignedDevices(const DeviceAssignmentProto& as
                                                  int64_t replicas, int64_t partitions,
                                                  int num_devices) {
   if (assignment.computation_devices_size() != partitions) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a device assignment for ", assignment.computation_devices_size(),
-                     " partitions, and a program with ", partitions));
+    return absl::InvalidArgumentError(absl::StrCat("a device assignment for ",
+                                                   assignment.computation_devices_size(),
+                                                   " partitions, and a program with ", partitions));
   }
   std::vector<int> devices;
   std::vector<bool> used(static_cast<size_t>(num_devices), false);
   for (int64_t r = 0; r < replicas; ++r) {
     for (const auto& partition : assignment.computation_devices()) {
       if (partition.replica_device_ids_size() != replicas) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("a device assignment for ", partition.replica_device_ids_size(),
-                         " replicas, and a program with ", replicas));
+        return absl::InvalidArgumentError(absl::StrCat("a device assignment for ",
+                                                       partition.replica_device_ids_size(),
+                                                       " replicas, and a program with ", replicas));
       }
       const int64_t id = partition.replica_device_ids(static_cast<int>(r));
       if (id < 0 || id >= num_devices) {
@@ -58,15 +58,14 @@ absl::StatusOr<client::CompileOptions> ParseCompileOptions(std::string_view seri
   options.num_partitions = std::max<int64_t>(build.num_partitions(), 1);
   if (options.num_replicas > num_devices ||
       options.num_partitions > num_devices / options.num_replicas) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a program of ", options.num_replicas, " replicas and ",
-                     options.num_partitions, " partitions, and a cluster of ", num_devices,
-                     " devices"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a program of ", options.num_replicas, " replicas and ", options.num_partitions,
+        " partitions, and a cluster of ", num_devices, " devices"));
   }
   if (build.has_device_assignment()) {
-    SHARDWAY_ASSIGN_OR_RETURN(
-        options.devices, AssignedDevices(build.device_assignment(), options.num_replicas,
-                                         options.num_partitions, num_devices));
+    SHARDWAY_ASSIGN_OR_RETURN(options.devices,
+                              AssignedDevices(build.device_assignment(), options.num_replicas,
+                                              options.num_partitions, num_devices));
   } else {
     for (int i = 0; i < options.num_replicas * options.num_partitions; ++i) {
       options.devices.push_back(i);

@@ -13,8 +13,8 @@ PJRT_DeviceDescription::PJRT_DeviceDescription(const shardway::client::Device& d
     : id(device.id),
       kind(platform),
       host_name(absl::StrCat("island", device.island, "-host", device.host)),
-      debug_string(absl::StrCat("Shardway device ", device.id, ": island ", device.island, ", host ",
-                                device.host, ", local ", device.local)),
+      debug_string(absl::StrCat("Shardway device ", device.id, ": island ", device.island,
+                                ", host ", device.host, ", local ", device.local)),
       to_string(absl::StrCat("ShardwayDevice(id=", device.id, ", island=", device.island,
                              ", host=", device.host, ", local=", device.local, ")")),
       coords(device.coords.begin(), device.coords.end()) {

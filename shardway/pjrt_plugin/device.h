@@ -1,6 +1,7 @@
-// Devices and their descriptions. JAX turns every attribute into a Python attribute: `slice_index` is
-// the island (mesh_utils.create_hybrid_device_mesh works off it), `host_name`, `host_index`, `coords`
-// and `core_on_chip` say where a device is. All devices are addressable from this one process.
+// Devices and their descriptions. JAX turns every attribute into a Python attribute: `slice_index`
+// is the island (mesh_utils.create_hybrid_device_mesh works off it), `host_name`, `host_index`,
+// `coords` and `core_on_chip` say where a device is. All devices are addressable from this one
+// process.
 #pragma once
 
 #include <deque>

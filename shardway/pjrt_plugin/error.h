@@ -15,11 +15,11 @@ namespace shardway::pjrt_plugin {
 PJRT_Error* ToError(absl::Status status);
 
 // Leaves a C function with the error unless `expr` (absl::Status) is OK.
-#define SHARDWAY_PJRT_RETURN_IF_ERROR(expr)                              \
-  do {                                                                   \
-    if (absl::Status _status = (expr); !_status.ok()) {                  \
-      return ::shardway::pjrt_plugin::ToError(std::move(_status));       \
-    }                                                                    \
+#define SHARDWAY_PJRT_RETURN_IF_ERROR(expr)                        \
+  do {                                                             \
+    if (absl::Status _status = (expr); !_status.ok()) {            \
+      return ::shardway::pjrt_plugin::ToError(std::move(_status)); \
+    }                                                              \
   } while (false)
 
 // The API's functions about errors.

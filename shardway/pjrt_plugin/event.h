@@ -3,8 +3,8 @@
 // JAX asks for one event per device and for events of every shard; all of them that mean the same
 // thing share one EventState, so an Execute on N devices costs one state and one block of N views.
 //
-// Thread-safe. Callbacks run on the thread that completes the state (the session's reader), or at once
-// on the caller's when it is complete; no lock is held meanwhile.
+// Thread-safe. Callbacks run on the thread that completes the state (the session's reader), or at
+// once on the caller's when it is complete; no lock is held meanwhile.
 #pragma once
 
 #include <atomic>

@@ -74,10 +74,9 @@ absl::Status Describe(PJRT_Client& client, ProgramInfo& info) {
   for (const client::Boundary& result : info.program.results) {
     const ShardShapeRef& shape = info.result_shapes.emplace_back(ResultShape(result));
     if (shape->type == PJRT_Buffer_Type_INVALID) {
-      return absl::UnimplementedError(absl::StrCat("program ", info.program.name,
-                                                   " has a result of type ",
-                                                   std::string(ElementTypeName(result.element)),
-                                                   ", which PJRT cannot name"));
+      return absl::UnimplementedError(
+          absl::StrCat("program ", info.program.name, " has a result of type ",
+                       std::string(ElementTypeName(result.element)), ", which PJRT cannot name"));
     }
     SHARDWAY_ASSIGN_OR_RETURN(const Placement* placement,
                               PlaceResult(client, info, result.memory_kind));
@@ -97,12 +96,10 @@ absl::Status Describe(PJRT_Client& client, ProgramInfo& info) {
   FillLayouts(info);
   FillShardings(info.program.parameters, info.parameter_shardings, info.parameter_sharding_sizes);
   FillShardings(info.program.results, info.result_shardings, info.result_sharding_sizes);
-  info.cost.push_back(
-      NamedFloat("flops", static_cast<float>(info.program.flops_per_device)));
+  info.cost.push_back(NamedFloat("flops", static_cast<float>(info.program.flops_per_device)));
   info.device_assignment = SerializeDeviceAssignment(info.options);
-  info.fingerprint = absl::StrFormat(
-      "%016x%016x", StableHash(info.artifact, 0xcbf29ce484222325u),
-      StableHash(info.options.xla_options, 0xcbf29ce484222325u));
+  info.fingerprint = absl::StrFormat("%016x%016x", StableHash(info.artifact, 0xcbf29ce484222325u),
+                                     StableHash(info.options.xla_options, 0xcbf29ce484222325u));
   return absl::OkStatus();
 }
 
@@ -111,8 +108,7 @@ absl::StatusOr<PJRT_LoadedExecutable*> CompileAndLoad(PJRT_Client& client, std::
   auto info = std::make_shared<ProgramInfo>();
   info->client = &client;
   SHARDWAY_ASSIGN_OR_RETURN(
-      info->options,
-      ParseCompileOptions(compile_options, static_cast<int>(client.devices.size())));
+      info->options, ParseCompileOptions(compile_options, static_cast<int>(client.devices.size())));
   info->artifact = artifact;
   SHARDWAY_ASSIGN_OR_RETURN(info->program,
                             client.session->Compile(std::move(artifact), info->options));
@@ -141,9 +137,9 @@ PJRT_Error* ClientCompile(PJRT_Client_Compile_Args* args) {
     return ToError(absl::UnimplementedError(
         absl::StrCat("a program in format \"", format, "\": only \"mlir\" is compiled")));
   }
-  absl::StatusOr<PJRT_LoadedExecutable*> executable = CompileAndLoad(
-      *args->client, std::string(args->program->code, args->program->code_size),
-      std::string_view(args->compile_options, args->compile_options_size));
+  absl::StatusOr<PJRT_LoadedExecutable*> executable =
+      CompileAndLoad(*args->client, std::string(args->program->code, args->program->code_size),
+                     std::string_view(args->compile_options, args->compile_options_size));
   if (!executable.ok()) return ToError(std::move(executable).status());
   args->executable = *executable;
   return nullptr;

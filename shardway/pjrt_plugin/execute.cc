@@ -66,10 +66,9 @@ absl::Status Arguments::Gather() {
 absl::Status Arguments::FindDonated() {
   if (info_.donated.empty()) return absl::OkStatus();
   const PJRT_ExecuteOptions* options = args_.options;
-  const auto kept = options == nullptr
-                        ? absl::Span<const int64_t>()
-                        : absl::MakeSpan(options->non_donatable_input_indices,
-                                         options->num_non_donatable_input_indices);
+  const auto kept = options == nullptr ? absl::Span<const int64_t>()
+                                       : absl::MakeSpan(options->non_donatable_input_indices,
+                                                        options->num_non_donatable_input_indices);
   for (const uint32_t parameter : info_.donated) {
     const bool keep = std::find(kept.begin(), kept.end(), parameter) != kept.end();
     if (keep) {
@@ -94,9 +93,9 @@ absl::Status Arguments::FindDonated() {
   for (size_t a = 0; a < args_.num_args; ++a) {
     const auto use = uses.find(first[a]);
     if (use != uses.end() && use->second != a) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "program ", info_.program.name, " is given one array as argument ", use->second,
-          ", which is donated, and as argument ", a));
+      return absl::InvalidArgumentError(
+          absl::StrCat("program ", info_.program.name, " is given one array as argument ",
+                       use->second, ", which is donated, and as argument ", a));
     }
   }
   return absl::OkStatus();
@@ -104,8 +103,7 @@ absl::Status Arguments::FindDonated() {
 
 bool Arguments::IsWhole(size_t index) const {
   const Array* array = args_.argument_lists[0][index]->array;
-  if (array->placement() == nullptr ||
-      array->placement()->ordering != info_.placement->ordering) {
+  if (array->placement() == nullptr || array->placement()->ordering != info_.placement->ordering) {
     return false;
   }
   for (size_t d = 0; d < args_.num_devices; ++d) {
@@ -139,9 +137,8 @@ absl::Status Arguments::GatherOne(size_t index, bool consumed) {
                        ", the program runs it on device ", info_.devices[d]->description.id));
     }
     if (!status.ok()) {
-      return absl::Status(status.code(),
-                          absl::StrCat("argument ", index, " of program ", info_.program.name,
-                                       ": ", status.message()));
+      return absl::Status(status.code(), absl::StrCat("argument ", index, " of program ",
+                                                      info_.program.name, ": ", status.message()));
     }
   }
   if (whole) {  // other shards of it are deleted, not these

@@ -57,12 +57,12 @@ PJRT_Error* RegisterTypeId(TypeIdRegisterArgs* args) {
   const std::string name(args->type_name, args->type_name_size);
   MutexLock lock(mutex);
   const auto known = ids->find(name);
-  const int64_t id = known != ids->end() ? known->second
+  const int64_t id = known != ids->end()  ? known->second
                      : args->type_id != 0 ? args->type_id
                                           : static_cast<int64_t>(ids->size()) + 1;
   if (args->type_id != 0 && args->type_id != id) {
-    return ToError(absl::AlreadyExistsError(absl::StrCat("FFI type ", name, " already has id ", id,
-                                                         ", not ", args->type_id)));
+    return ToError(absl::AlreadyExistsError(
+        absl::StrCat("FFI type ", name, " already has id ", id, ", not ", args->type_id)));
   }
   ids->emplace(name, id);
   args->type_id = id;
@@ -75,10 +75,11 @@ PJRT_Error* AddUserData(UserDataAddArgs*) {
 }
 
 PJRT_Error* RegisterHandler(RegisterHandlerArgs* args) {
-  return ToError(absl::UnimplementedError(absl::StrCat(
-      "FFI handler \"", std::string(args->target_name, args->target_name_size),
-      "\" is in this process, and programs run in the workers' processes; use jax.pure_callback, or "
-      "a plugin for the workers (SHARDWAY_PLUGIN) that has the handler")));
+  return ToError(absl::UnimplementedError(
+      absl::StrCat("FFI handler \"", std::string(args->target_name, args->target_name_size),
+                   "\" is in this process, and programs run in the workers' processes; use "
+                   "jax.pure_callback, or "
+                   "a plugin for the workers (SHARDWAY_PLUGIN) that has the handler")));
 }
 
 }  // namespace

@@ -10,9 +10,7 @@ std::atomic<CallbackDispatcher> dispatcher{nullptr};
 
 }  // namespace
 
-void SetCallbackDispatcher(CallbackDispatcher f) {
-  dispatcher.store(f, std::memory_order_release);
-}
+void SetCallbackDispatcher(CallbackDispatcher f) { dispatcher.store(f, std::memory_order_release); }
 
 absl::StatusOr<std::vector<std::string>> RunHostCallback(uint64_t callback, int device,
                                                          absl::Span<const std::string> operands) {

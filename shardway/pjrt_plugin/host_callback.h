@@ -2,8 +2,8 @@
 //
 // The package's Python side gives each callable a number and emits a custom call with it
 // (python/shardway/callbacks.py). When a device reaches the call, the session hands its operands to
-// RunHostCallback, which passes them to the one dispatcher that Python registered through the library's
-// C functions (plugin_main.cc):
+// RunHostCallback, which passes them to the one dispatcher that Python registered through the
+// library's C functions (plugin_main.cc):
 //
 //   shardway_set_callback_dispatcher(f)           null: callbacks fail with UNAVAILABLE
 //   f(id, device, n, operands, sizes, reply)      on a thread of the session; takes the GIL itself

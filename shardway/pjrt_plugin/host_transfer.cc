@@ -22,10 +22,9 @@ absl::StatusOr<std::vector<int64_t>> HostStrides(const PJRT_Buffer_MemoryLayout&
                                                  const ShardShape& shape) {
   if (layout.type == PJRT_Buffer_MemoryLayout_Type_Strides) {
     if (layout.strides.num_byte_strides != shape.dims.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("a host layout with ",
-                                                     layout.strides.num_byte_strides,
-                                                     " strides for ", shape.dims.size(),
-                                                     " dimensions"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("a host layout with ", layout.strides.num_byte_strides, " strides for ",
+                       shape.dims.size(), " dimensions"));
     }
     return std::vector<int64_t>(layout.strides.byte_strides,
                                 layout.strides.byte_strides + layout.strides.num_byte_strides);
@@ -39,9 +38,9 @@ absl::StatusOr<std::vector<int64_t>> HostStrides(const PJRT_Buffer_MemoryLayout&
   std::sort(sorted.begin(), sorted.end());
   for (size_t i = 0; i < sorted.size(); ++i) {
     if (sorted.size() != shape.dims.size() || sorted[i] != static_cast<int64_t>(i)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a host layout {", absl::StrJoin(minor_to_major, ","), "} for ",
-                       shape.dims.size(), " dimensions"));
+      return absl::InvalidArgumentError(absl::StrCat("a host layout {",
+                                                     absl::StrJoin(minor_to_major, ","), "} for ",
+                                                     shape.dims.size(), " dimensions"));
     }
   }
   return DenseStrides(shape.dims, ElementBytes(shape.element), minor_to_major);
@@ -66,10 +65,10 @@ PJRT_Error* ClientBufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args* ar
         "a host buffer with ", strides.size(), " strides for ", dims.size(), " dimensions")));
   }
   if (args->device_layout != nullptr &&
-      !IsRowMajorLayout(args->device_layout,
-                        ShardShape(args->type, *element, dims))) {
-    return ToError(absl::UnimplementedError(
-        "a device layout other than the default row-major one: arrays have no custom layouts here"));
+      !IsRowMajorLayout(args->device_layout, ShardShape(args->type, *element, dims))) {
+    return ToError(
+        absl::UnimplementedError("a device layout other than the default row-major one: arrays "
+                                 "have no custom layouts here"));
   }
   PJRT_Memory* memory = args->memory != nullptr ? args->memory : args->device->memories.front();
   ShardGrouper::HostBytes bytes{
@@ -79,8 +78,7 @@ PJRT_Error* ClientBufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args* ar
   if (!strides.empty() && !IsRowMajor(dims, ElementBytes(*element), strides)) {
     bytes.byte_strides = strides;
   }
-  ShardGrouper::PutShard put =
-      args->client->grouper.Put(*element, args->type, dims, bytes, memory);
+  ShardGrouper::PutShard put = args->client->grouper.Put(*element, args->type, dims, bytes, memory);
   args->buffer = put.buffer;
   args->done_with_host_buffer = NewEvent(std::move(put.done_with_host_bytes));
   return nullptr;

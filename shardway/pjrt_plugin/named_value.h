@@ -1,5 +1,5 @@
-// PJRT_NamedValue: how attributes of plugins, devices and programs, and options, cross the boundary.
-// The values here only point to what they name; the owner keeps names and contents alive.
+// PJRT_NamedValue: how attributes of plugins, devices and programs, and options, cross the
+// boundary. The values here only point to what they name; the owner keeps names and contents alive.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Where the shards of an array are: an ordered list of memories. Interned, so that "the same devices
-// in the same order" is one pointer comparison on the way of every call.
+// Where the shards of an array are: an ordered list of memories. Interned, so that "the same
+// devices in the same order" is one pointer comparison on the way of every call.
 #pragma once
 
 #include <memory>

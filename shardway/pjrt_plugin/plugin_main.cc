@@ -1,5 +1,5 @@
-// What the shared library exports: the symbol by which frameworks find a PJRT plugin, and the functions
-// that our Python package calls (host_callback.h).
+// What the shared library exports: the symbol by which frameworks find a PJRT plugin, and the
+// functions that our Python package calls (host_callback.h).
 #include <cstddef>
 #include <string>
 

@@ -21,9 +21,8 @@ ShardGrouper::~ShardGrouper() { Flush(); }
 bool ShardGrouper::Group::Fits(ElementType element, absl::Span<const int64_t> dims,
                                const PJRT_Memory* memory) const {
   return array->shape().Is(element, dims) && memories.front()->kind_id == memory->kind_id &&
-         std::none_of(memories.begin(), memories.end(), [&](const PJRT_Memory* other) {
-           return other->device == memory->device;
-         });
+         std::none_of(memories.begin(), memories.end(),
+                      [&](const PJRT_Memory* other) { return other->device == memory->device; });
 }
 
 bool ShardGrouper::IsFull(const Group& group) const {
@@ -54,7 +53,8 @@ ShardGrouper::PutShard ShardGrouper::Put(ElementType element, PJRT_Buffer_Type t
       result.done_with_host_bytes = *kDone;
     } else {
       group->shards.push_back(
-          {.data = bytes.data, .byte_strides = {bytes.byte_strides.begin(), bytes.byte_strides.end()}});
+          {.data = bytes.data,
+           .byte_strides = {bytes.byte_strides.begin(), bytes.byte_strides.end()}});
       if (group->sent == nullptr) {
         group->sent = std::make_shared<EventState>();
       }
@@ -141,11 +141,11 @@ void ShardGrouper::Close(PutGroup& group, Completions* completions) {
   if (!group.array->wanted()) {
     group.array->CloseFailed(Unwanted(), placement);
   } else {
-    const absl::StatusOr<ArrayId> id = client_->session->Put(
-        {.element = group.array->shape().element,
-         .shard_dims = group.array->shape().dims,
-         .devices = placement->devices},
-        group.shards);
+    const absl::StatusOr<ArrayId> id =
+        client_->session->Put({.element = group.array->shape().element,
+                               .shard_dims = group.array->shape().dims,
+                               .devices = placement->devices},
+                              group.shards);
     if (id.ok()) {
       group.array->Close(*id, placement);
     } else {

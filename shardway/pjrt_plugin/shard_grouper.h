@@ -1,5 +1,5 @@
-// Puts JAX's per-shard calls together again: consecutive puts (or copies) of equal shape to distinct
-// devices become shards 0, 1, … of one array, and one message.
+// Puts JAX's per-shard calls together again: consecutive puts (or copies) of equal shape to
+// distinct devices become shards 0, 1, … of one array, and one message.
 //
 // One group is open at a time. It is closed by
 //   * a call that does not fit into it: another kind, another shape, a device that it already has;
@@ -7,9 +7,10 @@
 //   * Flush(), which every other call into the session that may depend on it makes first.
 // There is no timer: an array that nothing depends on need not exist yet.
 //
-// Host bytes: a shard of up to kStageBytes, or one whose bytes are only valid during the call, is copied
-// at once. Larger ones are read when the group closes, which is when their `done` event completes; until
-// then JAX keeps them alive and unchanged. Equal bytes at equal addresses travel once.
+// Host bytes: a shard of up to kStageBytes, or one whose bytes are only valid during the call, is
+// copied at once. Larger ones are read when the group closes, which is when their `done` event
+// completes; until then JAX keeps them alive and unchanged. Equal bytes at equal addresses travel
+// once.
 //
 // Thread-safe. Flush costs one load when no group is open.
 #pragma once
@@ -61,8 +62,7 @@ class ShardGrouper {
   struct Group {
     Array* array;  // open, held
     std::vector<PJRT_Memory*> memories;
-    bool Fits(ElementType element, absl::Span<const int64_t> dims,
-              const PJRT_Memory* memory) const;
+    bool Fits(ElementType element, absl::Span<const int64_t> dims, const PJRT_Memory* memory) const;
   };
   struct PutGroup : Group {
     std::vector<client::HostShard> shards;

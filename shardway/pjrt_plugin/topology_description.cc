@@ -37,9 +37,8 @@ PJRT_Error* TopologyAttributes(PJRT_TopologyDescription_Attributes_Args* args) {
 }
 
 PJRT_Error* TopologySerialize(PJRT_TopologyDescription_Serialize_Args* args) {
-  auto* serialized = new PJRT_SerializedTopology{
-      absl::StrCat("shardway ", args->topology->platform_name, " ",
-                   args->topology->platform_version, "\n")};
+  auto* serialized = new PJRT_SerializedTopology{absl::StrCat(
+      "shardway ", args->topology->platform_name, " ", args->topology->platform_version, "\n")};
   for (const PJRT_DeviceDescription* description : args->topology->descriptions) {
     absl::StrAppend(&serialized->text, description->to_string, "\n");
   }

@@ -14,11 +14,13 @@ struct PJRT_TopologyDescription {
 
 namespace shardway::pjrt_plugin {
 
-// The API's functions about topologies. A topology belongs to its client; destroying it does nothing.
+// The API's functions about topologies. A topology belongs to its client; destroying it does
+// nothing.
 PJRT_Error* TopologyDestroy(PJRT_TopologyDescription_Destroy_Args* args);
 PJRT_Error* TopologyPlatformName(PJRT_TopologyDescription_PlatformName_Args* args);
 PJRT_Error* TopologyPlatformVersion(PJRT_TopologyDescription_PlatformVersion_Args* args);
-PJRT_Error* TopologyGetDeviceDescriptions(PJRT_TopologyDescription_GetDeviceDescriptions_Args* args);
+PJRT_Error* TopologyGetDeviceDescriptions(
+    PJRT_TopologyDescription_GetDeviceDescriptions_Args* args);
 PJRT_Error* TopologyAttributes(PJRT_TopologyDescription_Attributes_Args* args);
 // A text that is equal for equal clusters: JAX hashes it into its compilation cache's key.
 PJRT_Error* TopologySerialize(PJRT_TopologyDescription_Serialize_Args* args);
