@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "shardway/comm/communicator.h"
+#include "shardway/comm/exchange.h"
 #include "shardway/comm/program_comm.h"
 #include "shardway/comm/rendezvous.h"
 #include "shardway/comm/stuck.h"
@@ -36,7 +37,8 @@ class CommunicatorImpl : public Communicator {
   }
 
  private:
-  CommunicatorImpl(Options options, HostMap hosts, bool spin);
+  CommunicatorImpl(Options options, HostMap hosts, bool spin,
+                   std::unique_ptr<SharedSegment> segment);
   void LookForStuck();
   std::shared_ptr<Launch> FindLaunch(LaunchId id);
 
@@ -51,6 +53,10 @@ class CommunicatorImpl : public Communicator {
   Rendezvous rendezvous_;
   Mutex mutex_;
   absl::flat_hash_map<LaunchId, std::shared_ptr<Open>> open_ SHARDWAY_GUARDED_BY(mutex_);
+  // Launches that failed before they began here.
+  absl::flat_hash_map<LaunchId, absl::Status> early_aborts_ SHARDWAY_GUARDED_BY(mutex_);
+  absl::flat_hash_map<int, absl::Status> lost_hosts_ SHARDWAY_GUARDED_BY(mutex_);
+  std::unique_ptr<Exchange> exchange_;  // null: this host is alone
   std::unique_ptr<Watchdog> watchdog_;
 };
 

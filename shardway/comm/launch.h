@@ -66,7 +66,7 @@ struct alignas(64) Slot {
   int num_local() const { return group->num_local(); }
 };
 
-class Launch {
+class Launch : public std::enable_shared_from_this<Launch> {
  public:
   explicit Launch(const ProgramComm& program);
   ~Launch();

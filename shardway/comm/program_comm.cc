@@ -173,7 +173,10 @@ absl::StatusOr<std::shared_ptr<const ProgramComm>> ProgramComm::Create(std::vect
     site.first_slot = program->num_slots_;
     site.first_entry = program->num_entries_;
     program->num_slots_ += static_cast<int>(site.groups->groups.size());
-    for (const GroupPlan& group : site.groups->groups) program->num_entries_ += group.num_local();
+    for (const GroupPlan& group : site.groups->groups) {
+      program->num_entries_ += group.num_local();
+      program->spans_hosts_ |= !group.hosts.empty();
+    }
     program->sites_.push_back(std::move(site));
   }
   std::set<int> all;

@@ -82,6 +82,9 @@ class ProgramComm : public std::enable_shared_from_this<ProgramComm> {
   // All hosts of the program, this one included, ascending.
   absl::Span<const int> hosts() const { return hosts_; }
 
+  // Whether some group has members on this host and on others.
+  bool spans_hosts() const { return spans_hosts_; }
+
   // A launch state, new or used before; returned by GiveBack when its launch ended well and nobody
   // else refers to it.
   std::shared_ptr<Launch> TakeLaunch() const;
@@ -94,6 +97,7 @@ class ProgramComm : public std::enable_shared_from_this<ProgramComm> {
   std::vector<int> hosts_;
   int num_slots_ = 0;
   int num_entries_ = 0;
+  bool spans_hosts_ = false;
   mutable Mutex mutex_;
   mutable std::vector<std::shared_ptr<Launch>> idle_ SHARDWAY_GUARDED_BY(mutex_);
 };

@@ -6,15 +6,31 @@
 
 namespace shardway::comm {
 
+namespace {
+
+std::vector<int64_t> PayloadsOf(const SitePlan& site, const GroupPlan& group) {
+  std::vector<int64_t> bytes;
+  for (const std::vector<int>& members : group.members_of_host) {
+    bytes.push_back(PayloadBytes(site, group, members));
+  }
+  return bytes;
+}
+
+int64_t MostInline(const std::vector<int64_t>& payloads) {
+  int64_t most = 0;
+  for (int64_t bytes : payloads) {
+    if (bytes <= kMaxInlineBytes) most = std::max(most, bytes);
+  }
+  return most;
+}
+
+}  // namespace
+
 RemoteSlot::RemoteSlot(const SitePlan& site, const GroupPlan& group)
-    : hosts_(static_cast<int>(group.hosts.size())), inline_bytes_([&] {
-        int64_t most = 0;
-        for (const std::vector<int>& members : group.members_of_host) {
-          const int64_t bytes = PayloadBytes(site, group, members);
-          if (bytes <= kMaxInlineBytes) most = std::max(most, bytes);
-        }
-        return most;
-      }()) {
+    : hosts_(static_cast<int>(group.hosts.size())),
+      payload_bytes_(PayloadsOf(site, group)),
+      own_bytes_(PayloadBytes(site, group, group.local)),
+      inline_bytes_(MostInline(payload_bytes_)) {
   for (auto& by_parity : sets_) {
     for (Set& set : by_parity) {
       set.arrivals = std::make_unique<RemoteArrival[]>(hosts_);

@@ -17,7 +17,7 @@ inline constexpr int kMaxRounds = 2;
 struct RemoteArrival {
   std::atomic<bool> present{false};
   const char* data = nullptr;  // in shared memory, or in `inline_data`
-  uint64_t block = 0;          // to acknowledge when it has been read; 0: none
+  uint64_t block = 0;          // to acknowledge when it has been read; 0: none, or done
 };
 
 class RemoteSlot {
@@ -36,7 +36,9 @@ class RemoteSlot {
     return inline_data_.data() +
            (static_cast<int64_t>(step & 1) * hosts_ + host_index) * inline_bytes_;
   }
-  int64_t inline_bytes() const { return inline_bytes_; }
+  // What a host's message of round 0 carries, by index into GroupPlan::hosts; and ours.
+  int64_t payload_bytes(int host_index) const { return payload_bytes_[host_index]; }
+  int64_t own_bytes() const { return own_bytes_; }
 
   // Makes the sets of `step` ready for step + 2. By who completes the step, before anybody can
   // know.
@@ -44,8 +46,8 @@ class RemoteSlot {
   // Makes everything ready for a new launch; false when something was left over.
   bool Reset();
 
-  // This host's own combined share of a large all-reduce, between its two rounds.
-  char* share = nullptr;
+  // The block of this host's own combined share of a large all-reduce, between its two rounds.
+  uint64_t share_block = 0;
   // The round that is being waited for; set by who has claimed the slot.
   int round() const { return round_.load(std::memory_order_relaxed); }
   void set_round(int round) { round_.store(round, std::memory_order_relaxed); }
@@ -54,7 +56,9 @@ class RemoteSlot {
   void Renew(Set& set);
 
   const int hosts_;
-  const int64_t inline_bytes_;
+  const std::vector<int64_t> payload_bytes_;
+  const int64_t own_bytes_;
+  const int64_t inline_bytes_;  // the most that is kept of one host
   std::atomic<int> round_{0};
   Set sets_[2][kMaxRounds];
   std::vector<char> inline_data_;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
+#include "shardway/comm/exchange.h"
 #include "shardway/comm/float_mode.h"
 #include "shardway/comm/release.h"
 
@@ -97,11 +98,16 @@ absl::StatusOr<Outcome> Rendezvous::File(const Call& call) {
   const uint64_t before = slot.word.fetch_add(1, std::memory_order_acq_rel);
   if ((before & Slot::kAborted) != 0) return launch->cause();
   if (Slot::Count(before) + 1 == static_cast<uint64_t>(slot.num_local())) {
-    Complete(slot, {call.runtime, call.context});
+    const Scheduler scheduler{call.runtime, call.context};
+    if (slot.remote == nullptr) {
+      Complete(slot, scheduler);
+    } else {
+      exchange_->Arrived(*launch, slot, scheduler);
+    }
   } else if (launch->aborted()) {
     launch->FailSlot(slot);
   }
-  return AwaitRelease(call, *launch, entry);
+  return AwaitRelease(call, *launch, slot, entry);
 }
 
 void Rendezvous::Complete(Slot& slot, Scheduler scheduler) {
@@ -120,9 +126,10 @@ void Rendezvous::Complete(Slot& slot, Scheduler scheduler) {
       [this, &slot] { Release(slot, {}, pool_); });
 }
 
-absl::StatusOr<Outcome> Rendezvous::AwaitRelease(const Call& call, Launch& launch, Entry& entry) {
+absl::StatusOr<Outcome> Rendezvous::AwaitRelease(const Call& call, Launch& launch, Slot& slot,
+                                                 Entry& entry) {
   uintptr_t waiter = entry.waiter.load(std::memory_order_acquire);
-  if (waiter == kSpinning && (!spin_ || !Spin(call, entry))) {
+  if (waiter == kSpinning && (!spin_ || !Spin(call, slot, entry))) {
     SHARDWAY_ASSIGN_OR_RETURN(const uintptr_t token, call.runtime->Suspend(call.context));
     if (entry.waiter.compare_exchange_strong(waiter, token, std::memory_order_acq_rel,
                                              std::memory_order_acquire)) {
@@ -138,7 +145,7 @@ absl::StatusOr<Outcome> Rendezvous::AwaitRelease(const Call& call, Launch& launc
 
 // A short spin saves two context switches where every device has a core. Where it keeps failing
 // (a peer computes, or somebody else uses the core) it is soon left out.
-bool Rendezvous::Spin(const Call& call, const Entry& entry) {
+bool Rendezvous::Spin(const Call& call, const Slot& slot, const Entry& entry) {
   SpinHistory& history = spin_history_[call.ordinal];
   if (const int skip = history.skip.load(std::memory_order_relaxed); skip > 0) {
     history.skip.store(skip - 1, std::memory_order_relaxed);
@@ -153,6 +160,7 @@ bool Rendezvous::Spin(const Call& call, const Entry& entry) {
       }
       Pause();
     }
+    if (slot.remote != nullptr) exchange_->Poll({call.runtime, call.context});
   } while (std::chrono::steady_clock::now() < end);
   const int failures = history.failures.load(std::memory_order_relaxed) + 1;
   history.failures.store(failures, std::memory_order_relaxed);

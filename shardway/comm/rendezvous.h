@@ -39,8 +39,8 @@ class Rendezvous {
   };
 
   void Complete(Slot& slot, Scheduler scheduler);
-  absl::StatusOr<Outcome> AwaitRelease(const Call& call, Launch& launch, Entry& entry);
-  bool Spin(const Call& call, const Entry& entry);
+  absl::StatusOr<Outcome> AwaitRelease(const Call& call, Launch& launch, Slot& slot, Entry& entry);
+  bool Spin(const Call& call, const Slot& slot, const Entry& entry);
 
   LaunchTable launches_;
   const bool spin_;

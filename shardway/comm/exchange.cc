@@ -1,0 +1,566 @@
+#include "shardway/comm/exchange.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "shardway/base/status_macros.h"
+#include "shardway/comm/float_mode.h"
+#include "shardway/comm/payload.h"
+#include "shardway/comm/release.h"
+#include "shardway/comm/remote_slot.h"
+#include "shardway/comm/rendezvous.h"
+
+namespace shardway::comm {
+namespace {
+
+// A poller looks by itself this often, should a peer have died between its message and its ring.
+constexpr int kSleepMilliseconds = 50;
+constexpr size_t kDroppedRemembered = 1024;
+constexpr int64_t kCombinePiece = int64_t{64} << 10;
+
+template <typename... Args>
+absl::Status Protocol(const Slot& slot, int from, const Args&... args) {
+  return absl::InternalError(absl::StrCat("host ", from, " sent a part of ",
+                                          slot.site->spec.ToString(), " (site ",
+                                          slot.site->spec.site, ") ", args...));
+}
+
+}  // namespace
+
+Exchange::Exchange(std::unique_ptr<Transport> transport, WorkPool* pool, Launches launches)
+    : transport_(std::move(transport)),
+      pool_(*pool),
+      launches_(std::move(launches)),
+      transfers_(transport_.get()),
+      poller_([this] { Loop(); }) {}
+
+Exchange::~Exchange() {
+  stopping_.store(true, std::memory_order_release);
+  transport_->RingSelf();
+  poller_.join();
+}
+
+void Exchange::Loop() {
+  const ScopedXlaFloatMode float_mode;
+  while (!stopping_.load(std::memory_order_acquire)) {
+    Poll({});
+    RetryDeferred();
+    transfers_.Wake();
+    transport_->Sleep(kSleepMilliseconds, stopping_);
+  }
+}
+
+// --- receiving ---
+
+void Exchange::Poll(Scheduler scheduler) {
+  if (!transport_->HasWork()) return;
+  ReadyList ready;
+  Receive(&ready);
+  Run(ready, scheduler);
+}
+
+void Exchange::Receive(ReadyList* ready) {
+  const bool flushed =
+      transport_->Receive([&](int from, const MessageHead& head, const char* payload) {
+        OnMessage(from, head, payload, ready);
+      });
+  for (Ready& one : *ready) one.ring |= flushed;
+}
+
+void Exchange::OnMessage(int from, const MessageHead& head, const char* payload, ReadyList* ready) {
+  if (head.kind == MessageKind::kTransfer) return transfers_.Arrived(from, head, payload);
+  if (head.kind != MessageKind::kOperands && head.kind != MessageKind::kAbort) return;
+  std::shared_ptr<Launch> launch = launches_.find(head.launch);
+  if (launch == nullptr) {
+    MutexLock lock(early_mutex_);
+    launch = launches_.find(head.launch);  // it may have begun meanwhile
+    if (launch == nullptr) {
+      const bool dropped =
+          std::find(dropped_.begin(), dropped_.end(), head.launch) != dropped_.end();
+      if (!dropped) {
+        early_[head.launch].push_back(
+            {from, head, head.block == 0 ? std::string(payload, head.bytes) : std::string(), {}});
+      } else if (head.block != 0) {
+        transport_->Acknowledge(from, head.block);
+      }
+      return;
+    }
+  }
+  OnLaunchMessage(std::move(launch), from, head, payload, ready);
+}
+
+void Exchange::OnLaunchMessage(std::shared_ptr<Launch> launch, int from, const MessageHead& head,
+                               const char* payload, ReadyList* ready) {
+  if (head.kind == MessageKind::kAbort) {
+    const int code = static_cast<int>(head.step);
+    ready->push_back(
+        {.launch = std::move(launch),
+         .failure = absl::Status(static_cast<absl::StatusCode>(code >= 1 && code <= 16 ? code : 13),
+                                 std::string(payload, head.bytes))});
+    return;
+  }
+  Slot* complete = nullptr;
+  absl::Status status;
+  const bool aborted = launch->aborted();
+  if (!aborted) status = Accept(*launch, from, head, payload, &complete);
+  if ((aborted || !status.ok()) && head.block != 0) transport_->Acknowledge(from, head.block);
+  if (!status.ok()) {
+    ready->push_back({.launch = std::move(launch), .failure = std::move(status), .tell = true});
+  } else if (complete != nullptr) {
+    ready->push_back({.launch = std::move(launch),
+                      .slot = complete,
+                      .step = head.step,
+                      .round = static_cast<int>(head.round)});
+  }
+}
+
+// Puts a host's part into its slot. `*complete` is set when it was the last that was missing.
+absl::Status Exchange::Accept(Launch& launch, int from, const MessageHead& head,
+                              const char* payload, Slot** complete) {
+  const absl::Span<const SitePlan> sites = launch.program().sites();
+  if (head.site < 0 || head.site >= static_cast<int>(sites.size())) {
+    return absl::InternalError(absl::StrCat("host ", from, " sent a part of site ", head.site,
+                                            " in launch ", launch.id(), " of ", sites.size(),
+                                            " sites: the hosts run different programs"));
+  }
+  const SitePlan& site = sites[head.site];
+  const std::vector<int32_t>& groups = site.groups->group_of_logical;
+  const int index =
+      head.group >= 0 && head.group < static_cast<int64_t>(groups.size()) ? groups[head.group] : -1;
+  if (index < 0) {
+    return absl::InternalError(absl::StrCat("host ", from, " sent a part of group ", head.group,
+                                            " of site ", head.site, ", which has no device here"));
+  }
+  Slot& slot = launch.slots()[site.first_slot + index];
+  const GroupPlan& group = *slot.group;
+  const auto host = std::lower_bound(group.hosts.begin(), group.hosts.end(), from);
+  if (host == group.hosts.end() || *host != from) {
+    return Protocol(slot, from, "in which it has no device");
+  }
+  const int host_index = static_cast<int>(host - group.hosts.begin());
+  const uint32_t step = Slot::Step(slot.word.load(std::memory_order_acquire));
+  if (head.step - step > 1 || head.round >= (IsTwoRound(site) ? 2u : 1u)) {
+    return Protocol(slot, from, "for step ", head.step, " round ", head.round, "; here it is step ",
+                    step);
+  }
+  const int participants = static_cast<int>(group.hosts.size()) + 1;
+  const int64_t expected =
+      head.round == 0
+          ? slot.remote->payload_bytes(host_index)
+          : ShareBytes(site, host_index + (from > transport_->host() ? 1 : 0), participants);
+  if (static_cast<int64_t>(head.bytes) != expected ||
+      (head.block == 0) != (expected <= kMaxInlineBytes && head.round == 0)) {
+    return Protocol(slot, from, "of ", head.bytes, " bytes, not ", expected,
+                    ": the hosts run different programs");
+  }
+  RemoteSlot::Set& set = slot.remote->set(head.step, static_cast<int>(head.round));
+  RemoteArrival& arrival = set.arrivals[host_index];
+  if (arrival.present.load(std::memory_order_relaxed)) {
+    return Protocol(slot, from, "twice in step ", head.step);
+  }
+  arrival.block = head.block;
+  if (head.block != 0) {
+    arrival.data = payload;
+  } else {
+    char* copy = slot.remote->inline_data(head.step, host_index);
+    if (expected > 0) std::memcpy(copy, payload, expected);
+    arrival.data = copy;
+  }
+  arrival.present.store(true, std::memory_order_release);
+  if (set.missing.fetch_sub(1, std::memory_order_acq_rel) == 1) *complete = &slot;
+  return absl::OkStatus();
+}
+
+void Exchange::Run(ReadyList& ready, Scheduler scheduler) {
+  for (Ready& one : ready) {
+    if (one.failure.ok()) {
+      Advance(one, scheduler);
+    } else if (one.tell) {
+      launches_.abort(one.launch->id(), one.failure);
+    } else {
+      one.launch->Abort(one.failure);
+    }
+  }
+}
+
+void Exchange::Advance(const Ready& ready, Scheduler scheduler) {
+  Slot& slot = *ready.slot;
+  uint64_t word = slot.word.load(std::memory_order_acquire);
+  do {
+    // An abort was faster: the slot's members are gone.
+    if ((word & Slot::kAborted) != 0 || (word & Slot::kParked) == 0) return;
+  } while (
+      !slot.word.compare_exchange_weak(word, word & ~Slot::kParked, std::memory_order_acq_rel));
+  if (ready.ring) {
+    for (int host : slot.group->hosts) transport_->Ring(host);
+  }
+  const ScopedXlaFloatMode float_mode;
+  if (!IsTwoRound(*slot.site)) {
+    Work work;
+    GatherLocal(slot, &work);
+    GatherRemote(slot, &work);
+    return Finish(slot, std::move(work), scheduler);
+  }
+  if (ready.round == 1) return Spread(slot);
+  if (!Combine(ready.launch, slot)) Defer(ready.launch, slot, 1);
+}
+
+// --- the way of a collective ---
+
+void Exchange::Arrived(Launch& launch, Slot& slot, Scheduler scheduler) {
+  if (!Publish(launch, slot)) return Defer(launch.shared_from_this(), slot, 0);
+  AwaitOthers(launch, slot, scheduler);
+}
+
+// Sends the local members' operands to the group's other hosts. False: no room for them now.
+bool Exchange::Publish(Launch& launch, Slot& slot) {
+  const SitePlan& site = *slot.site;
+  const GroupPlan& group = *slot.group;
+  const int64_t bytes = slot.remote->own_bytes();
+  char small[kMaxInlineBytes];
+  char* payload = small;
+  uint64_t block = 0;
+  if (bytes > kMaxInlineBytes) {
+    if (static_cast<uint64_t>(bytes) > Arena::kMaxPayload) {
+      Fail(launch, slot,
+           absl::ResourceExhaustedError(
+               absl::StrCat(site.spec.ToString(), " at ", site.spec.location, " sends ", bytes,
+                            " bytes between hosts; at most ", Arena::kMaxPayload, " can be")));
+      return true;
+    }
+    block = transport_->arena().Allocate(bytes, group.hosts);
+    if (block == Arena::kNoSpace) return false;
+    payload = transport_->Payload(block);
+  }
+  char* at = payload;
+  for (int local = 0; local < group.num_local(); ++local) {
+    for (size_t i = 0; i < site.spec.operands.size(); ++i) {
+      if (!IsSent(site, group, group.local[local], static_cast<int>(i))) continue;
+      const int64_t size = site.spec.operands[i].num_bytes();
+      if (size > 0) std::memcpy(at, slot.entries[local].buffers[i], size);
+      at += AlignPayload(size);
+    }
+  }
+  if (block != 0) transport_->arena().Seal(block);
+  MessageHead head;
+  head.kind = MessageKind::kOperands;
+  head.launch = launch.id();
+  head.site = site.spec.site;
+  head.step = Slot::Step(slot.word.load(std::memory_order_relaxed));
+  head.group = group.id;
+  head.block = block;
+  head.bytes = bytes;
+  const absl::Span<const char> inline_payload(small, block == 0 ? bytes : 0);
+  for (int host : group.hosts) transport_->Send(host, head, inline_payload);
+  return true;
+}
+
+void Exchange::AwaitOthers(Launch& launch, Slot& slot, Scheduler scheduler) {
+  const uint32_t step = Slot::Step(slot.word.load(std::memory_order_relaxed));
+  ReadyList ready;
+  RemoteSlot::Set& set = slot.remote->set(step, 0);
+  Park(launch, slot);
+  if (set.missing.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    ready.push_back({.launch = launch.shared_from_this(), .slot = &slot, .step = step});
+  }
+  // Put first, look afterwards: see the head of exchange.h.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  Receive(&ready);
+  // It may also have been another thread of this host that saw the last one.
+  const bool complete = Slot::Step(slot.word.load(std::memory_order_acquire)) != step ||
+                        set.missing.load(std::memory_order_acquire) <= 0;
+  if (complete) {
+    for (int host : slot.group->hosts) transport_->Ring(host);
+  }
+  Run(ready, scheduler);
+}
+
+// The slot waits for other hosts from here on.
+void Exchange::Park(Launch& launch, Slot& slot) {
+  slot.word.fetch_or(Slot::kParked, std::memory_order_seq_cst);
+  // An abort that came while it was claimed left it to us.
+  if (launch.aborted()) launch.FailSlot(slot);
+}
+
+void Exchange::Fail(Launch& launch, Slot& slot, const absl::Status& status) {
+  launches_.abort(launch.id(), status);
+  Park(launch, slot);
+}
+
+int Exchange::Participant(const GroupPlan& group) const {
+  return static_cast<int>(
+      std::lower_bound(group.hosts.begin(), group.hosts.end(), transport_->host()) -
+      group.hosts.begin());
+}
+
+void Exchange::GatherRemote(Slot& slot, Work* work) {
+  const GroupPlan& group = *slot.group;
+  const size_t operands = slot.site->spec.operands.size();
+  RemoteSlot::Set& set = slot.remote->set(Slot::Step(slot.word.load(std::memory_order_relaxed)), 0);
+  for (size_t host = 0; host < group.hosts.size(); ++host) {
+    const char* at = set.arrivals[host].data;
+    for (int member : group.members_of_host[host]) {
+      for (size_t i = 0; i < operands; ++i) {
+        if (!IsSent(*slot.site, group, member, static_cast<int>(i))) continue;
+        work->operands[member * operands + i] = at;
+        at += AlignPayload(slot.site->spec.operands[i].num_bytes());
+      }
+    }
+  }
+}
+
+void Exchange::Finish(Slot& slot, Work work, Scheduler scheduler) {
+  RemoteSlot::Set& set = slot.remote->set(Slot::Step(slot.word.load(std::memory_order_relaxed)), 0);
+  const int pieces = NumPieces(work);
+  if (pieces <= 1) {
+    RunPiece(work, 0, 1);
+    Acknowledge(slot, set);
+    return Release(slot, scheduler, pool_);
+  }
+  auto shared = std::make_shared<Work>(std::move(work));
+  pool_.Share(
+      pieces, [shared, pieces](int piece) { RunPiece(*shared, piece, pieces); },
+      [this, &slot, &set] {
+        Acknowledge(slot, set);
+        Release(slot, {}, pool_);
+      });
+}
+
+void Exchange::Acknowledge(Slot& slot, RemoteSlot::Set& set) {
+  for (size_t host = 0; host < slot.group->hosts.size(); ++host) {
+    RemoteArrival& arrival = set.arrivals[host];
+    if (arrival.block == 0) continue;
+    transport_->Acknowledge(slot.group->hosts[host], std::exchange(arrival.block, 0));
+  }
+}
+
+// --- the two rounds of a large all-reduce ---
+
+// Combines this host's share of all operands into shared memory. False: no room for it now.
+bool Exchange::Combine(std::shared_ptr<Launch> launch, Slot& slot) {
+  const SitePlan& site = *slot.site;
+  const int participants = static_cast<int>(slot.group->hosts.size()) + 1;
+  const int mine = Participant(*slot.group);
+  const int64_t bytes = ShareBytes(site, mine, participants);
+  const uint64_t block = transport_->arena().Allocate(bytes, slot.group->hosts);
+  if (block == Arena::kNoSpace) return false;
+
+  struct Piece {
+    int operand;
+    int64_t first, count;
+    char* destination;
+  };
+  std::vector<Piece> pieces;
+  char* at = transport_->Payload(block);
+  for (size_t i = 0; i < site.spec.operands.size(); ++i) {
+    const int64_t element = ElementBytes(site.spec.operands[i].element);
+    const Share share = ShareOf(site.spec.operands[i].num_elements(), mine, participants);
+    const int64_t step = kCombinePiece / element;
+    for (int64_t done = 0; done < share.count; done += step) {
+      pieces.push_back({static_cast<int>(i), share.first + done, std::min(step, share.count - done),
+                        at + done * element});
+    }
+    at += AlignPayload(share.count * element);
+  }
+  auto work = std::make_shared<Work>();
+  GatherLocal(slot, work.get());
+  GatherRemote(slot, work.get());
+  const int n = static_cast<int>(pieces.size());
+  auto done = [this, launch = std::move(launch), &slot, block, bytes] {
+    SendShare(launch, slot, block, bytes);
+  };
+  if (n == 0) {
+    done();
+    return true;
+  }
+  pool_.Share(
+      n,
+      [work, pieces = std::move(pieces)](int piece) {
+        const Piece& p = pieces[piece];
+        ReduceRange(*work, p.operand, p.first, p.count, p.destination);
+      },
+      std::move(done));
+  return true;
+}
+
+void Exchange::SendShare(std::shared_ptr<Launch> launch, Slot& slot, uint64_t block,
+                         int64_t bytes) {
+  const uint32_t step = Slot::Step(slot.word.load(std::memory_order_relaxed));
+  Acknowledge(slot, slot.remote->set(step, 0));
+  slot.remote->share_block = block;
+  slot.remote->set_round(1);
+  MessageHead head;
+  head.kind = MessageKind::kOperands;
+  head.launch = launch->id();
+  head.site = slot.site->spec.site;
+  head.step = step;
+  head.round = 1;
+  head.group = slot.group->id;
+  head.block = block;
+  head.bytes = bytes;
+  RemoteSlot::Set& set = slot.remote->set(step, 1);
+  // Not after Park: then the launch may end at any moment.
+  const std::vector<int>& hosts = slot.group->hosts;
+  Park(*launch, slot);
+  const bool complete = set.missing.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  for (int host : hosts) {
+    transport_->Send(host, head, {});
+    transport_->Ring(host);
+  }
+  if (complete) Advance({.launch = launch, .slot = &slot, .step = step, .round = 1}, {});
+}
+
+// Copies everybody's share into the local members' results.
+void Exchange::Spread(Slot& slot) {
+  const SitePlan& site = *slot.site;
+  const GroupPlan& group = *slot.group;
+  RemoteSlot::Set& set = slot.remote->set(Slot::Step(slot.word.load(std::memory_order_relaxed)), 1);
+  const int participants = static_cast<int>(group.hosts.size()) + 1;
+  const int mine = Participant(group);
+  struct Piece {
+    const char* from;
+    size_t operand;
+    int64_t offset, bytes;
+  };
+  std::vector<Piece> pieces;
+  for (int p = 0; p < participants; ++p) {
+    const char* at = p == mine ? transport_->Payload(slot.remote->share_block)
+                               : set.arrivals[p < mine ? p : p - 1].data;
+    for (size_t i = 0; i < site.spec.operands.size(); ++i) {
+      const int64_t element = ElementBytes(site.spec.operands[i].element);
+      const Share share = ShareOf(site.spec.operands[i].num_elements(), p, participants);
+      if (share.count > 0) {
+        pieces.push_back({at, i, share.first * element, share.count * element});
+      }
+      at += AlignPayload(share.count * element);
+    }
+  }
+  const size_t operands = site.spec.operands.size();
+  const int n = static_cast<int>(pieces.size());
+  pool_.Share(
+      n,
+      [&slot, operands, pieces = std::move(pieces)](int piece) {
+        const Piece& p = pieces[piece];
+        for (int local = 0; local < slot.num_local(); ++local) {
+          char* result = static_cast<char*>(slot.entries[local].buffers[operands + p.operand]);
+          std::memcpy(result + p.offset, p.from, p.bytes);
+        }
+      },
+      [this, &slot, &set] {
+        Acknowledge(slot, set);
+        transport_->arena().Seal(std::exchange(slot.remote->share_block, 0));
+        Release(slot, {}, pool_);
+      });
+}
+
+void Exchange::Defer(std::shared_ptr<Launch> launch, Slot& slot, int round) {
+  MutexLock lock(deferred_mutex_);
+  deferred_.push_back({std::move(launch), &slot, round});
+}
+
+void Exchange::RetryDeferred() {
+  std::vector<Deferred> deferred;
+  {
+    MutexLock lock(deferred_mutex_);
+    deferred.swap(deferred_);
+  }
+  for (Deferred& one : deferred) {
+    if (one.launch->aborted()) {
+      Park(*one.launch, *one.slot);
+    } else if (one.round == 0) {
+      Arrived(*one.launch, *one.slot, {});
+    } else if (!Combine(one.launch, *one.slot)) {
+      Defer(one.launch, *one.slot, 1);
+    }
+  }
+}
+
+// --- launches ---
+
+void Exchange::Began(Launch& launch) {
+  std::vector<Early> early;
+  {
+    MutexLock lock(early_mutex_);
+    std::erase(dropped_, launch.id());
+    auto it = early_.find(launch.id());
+    if (it == early_.end()) return;
+    early = std::move(it->second);
+    early_.erase(it);
+  }
+  ReadyList ready;
+  {
+    MutexLock lock(transport_->receive_mutex());
+    for (const Early& one : early) {
+      OnLaunchMessage(launch.shared_from_this(), one.from, one.head,
+                      one.head.block == 0 ? one.inline_payload.data()
+                                          : transport_->PayloadOf(one.from, one.head.block),
+                      &ready);
+    }
+  }
+  Run(ready, {});
+}
+
+void Exchange::Drop(Launch& launch) {
+  {
+    MutexLock lock(early_mutex_);
+    dropped_.push_back(launch.id());
+    if (dropped_.size() > kDroppedRemembered) dropped_.pop_front();
+  }
+  MutexLock lock(transport_->receive_mutex());
+  for (Slot& slot : launch.slots()) {
+    if (slot.remote == nullptr) continue;
+    for (uint32_t step : {0u, 1u}) {
+      for (int round = 0; round < kMaxRounds; ++round) {
+        Acknowledge(slot, slot.remote->set(step, round));
+      }
+    }
+    if (slot.remote->share_block != 0) {
+      transport_->arena().Seal(std::exchange(slot.remote->share_block, 0));
+    }
+  }
+}
+
+void Exchange::SendAbort(int32_t launch, const absl::Status& cause, absl::Span<const int> hosts) {
+  MessageHead head;
+  head.kind = MessageKind::kAbort;
+  head.launch = launch;
+  head.step = static_cast<uint32_t>(cause.code());
+  const std::string text(cause.message().substr(0, kMessagePayload));
+  head.bytes = text.size();
+  const auto send = [&](int host) {
+    if (host == transport_->host() || host >= transport_->hosts()) return;
+    transport_->Send(host, head, text);
+    transport_->Ring(host);
+  };
+  for (int host : hosts) send(host);
+  for (int host = 0; hosts.empty() && host < transport_->hosts(); ++host) send(host);
+}
+
+void Exchange::HostLost(int host) {
+  transport_->HostLost(host);
+  transfers_.HostLost(host);
+}
+
+void Exchange::Tidy(TimePoint now, Duration age) {
+  std::vector<Early> old;
+  {
+    MutexLock lock(early_mutex_);
+    absl::erase_if(early_, [&](auto& item) {
+      std::erase_if(item.second, [&](Early& one) {
+        if (one.since == TimePoint{}) one.since = now;
+        if (now - one.since < age) return false;
+        old.push_back(one);
+        return true;
+      });
+      return item.second.empty();
+    });
+  }
+  for (const Early& one : old) {
+    if (one.head.block != 0) transport_->Acknowledge(one.from, one.head.block);
+  }
+  transfers_.Tidy(now, age);
+}
+
+}  // namespace shardway::comm
