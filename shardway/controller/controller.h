@@ -40,7 +40,7 @@ struct ControllerOptions {
   Duration worker_liveness = std::chrono::seconds(30);
   int64_t memory_budget = 0;  // of a session, bytes per device; 0: what the machine has
   uint64_t arena_bytes = 0;   // of a session; 0: wire::DefaultArenaBytes()
-  CompileFunction compile = compile::Compile;
+  CompileFunction compile;    // compile::Compile
   int compile_threads = 2;
   scheduler::SchedulerOptions scheduler;
   // What became of the worker of a host whose channel closed ("killed by signal 9"). May be null.
