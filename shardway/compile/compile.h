@@ -66,4 +66,8 @@ struct Partitioned {
 // UNIMPLEMENTED for a construct that we do not take.
 absl::StatusOr<Partitioned> Compile(const Request& request);
 
+// The same for the other back end of design decision 2: `native` text has N partitions and StableHLO's own
+// collectives, no hidden parameters (constants stay in it) and no place parameter.
+absl::StatusOr<Partitioned> CompileFor(const Request& request, bool native);
+
 }  // namespace shardway::compile

@@ -1,0 +1,165 @@
+#include "shardway/compile/compile.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "shardway/base/status_macros.h"
+#include "shardway/collective/spec.h"
+#include "shardway/compile/flatten.h"
+#include "shardway/compile/hidden_constants.h"
+#include "shardway/compile/work_estimate.h"
+#include "shardway/ir/artifact_reader.h"
+#include "shardway/ir/text_writer.h"
+#include "shardway/ir/verify.h"
+#include "shardway/sharding/hlo_sharding.h"
+#include "shardway/spmd/partitioner.h"
+#include "shardway/spmd/propagation.h"
+
+namespace shardway::compile {
+namespace {
+
+using spmd::Sharding;
+
+// Propagation may have split what the boundary cannot: JAX takes only sizes that divide.
+void MakeEven(const ir::Type& type, const sharding::Mesh& mesh, Sharding& sharding) {
+  for (int d = 0; d < sharding.rank(); ++d) {
+    auto& axes = sharding.dims[d];
+    while (!axes.empty() && type.dims[d] % mesh.SizeOf(axes) != 0) axes.pop_back();
+  }
+}
+
+Boundary Describe(const ir::Type& type, const Sharding& sharding, const spmd::Program& program,
+                  const ir::AttrDict& attributes) {
+  Boundary boundary;
+  if (const ir::Attribute* kind = ir::Find(attributes, "mhlo.memory_kind")) {
+    if (const auto* name = kind->get_if<std::string>()) boundary.memory_kind = *name;
+  }
+  if (!type.is_tensor()) {
+    boundary.is_token = true;
+    boundary.element = ElementType::kI1;
+    boundary.global_dims = boundary.local_dims = {0};
+    return boundary;
+  }
+  const ir::Type local = sharding::LocalType(type, sharding, program.mesh);
+  boundary.element = type.element;
+  boundary.global_dims.assign(type.dims.begin(), type.dims.end());
+  boundary.local_dims.assign(local.dims.begin(), local.dims.end());
+  boundary.op_sharding = sharding::ToOpShardingBytes(sharding, program.mesh);
+  return boundary;
+}
+
+std::optional<int64_t> IntAttribute(const ir::AttrDict& attributes, std::string_view name) {
+  const ir::Attribute* a = ir::Find(attributes, name);
+  if (a == nullptr) return std::nullopt;
+  if (const auto* i = a->get_if<int64_t>()) return *i;
+  if (const auto* i = a->get_if<ir::TypedInt>()) return i->value;
+  return std::nullopt;
+}
+
+// Donated parameters and the results that may have their memory: what JAX paired itself, then, for donors
+// without a partner, the first result of the same shard that is still free.
+void PairDonations(const ir::Function& main, Partitioned& out) {
+  std::vector<bool> taken(out.results.size());
+  for (size_t i = 0; i < out.parameters.size(); ++i) {
+    Boundary& p = out.parameters[i];
+    if (auto result = IntAttribute(main.arg_attrs[i], "tf.aliasing_output")) {
+      p.donated = true;
+      if (*result >= 0 && *result < static_cast<int64_t>(taken.size()) && !taken[*result] &&
+          out.results[*result].local_dims == p.local_dims && out.results[*result].element == p.element) {
+        p.alias_result = static_cast<int>(*result);
+        taken[*result] = true;
+      }
+    }
+    const ir::Attribute* donor = ir::Find(main.arg_attrs[i], "jax.buffer_donor");
+    const bool* flag = donor != nullptr ? donor->get_if<bool>() : nullptr;
+    p.donated |= flag != nullptr && *flag;
+  }
+  for (Boundary& p : out.parameters) {
+    if (!p.donated || p.alias_result >= 0 || p.is_token) continue;
+    for (size_t r = 0; r < taken.size(); ++r) {
+      if (taken[r] || out.results[r].local_dims != p.local_dims || out.results[r].element != p.element ||
+          out.results[r].memory_kind != p.memory_kind) {
+        continue;
+      }
+      taken[r] = true;
+      p.alias_result = static_cast<int>(r);
+      break;
+    }
+  }
+}
+
+void WriteAliases(const std::vector<Boundary>& parameters, ir::Function& main) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].alias_result < 0) continue;
+    ir::Set(main.arg_attrs[i], "tf.aliasing_output",
+            ir::TypedInt{ElementType::kI32, parameters[i].alias_result});
+  }
+}
+
+absl::Status CheckRequest(const Request& request) {
+  if (request.artifact == nullptr) return absl::InvalidArgumentError("no program to compile");
+  if (request.num_replicas < 1 || request.num_partitions < 1 ||
+      request.num_replicas > (1 << 20) / request.num_partitions) {
+    return absl::InvalidArgumentError(absl::StrCat(request.num_replicas, " replicas of ",
+                                                   request.num_partitions, " partitions"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Partitioned> Compile(const Request& request) {
+  return CompileFor(request, /*native=*/false);
+}
+
+absl::StatusOr<Partitioned> CompileFor(const Request& request, bool native) {
+  SHARDWAY_RETURN_IF_ERROR(CheckRequest(request));
+  SHARDWAY_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, ir::ReadArtifact(request.artifact));
+  SHARDWAY_RETURN_IF_ERROR(ir::Verify(*module));
+  SHARDWAY_ASSIGN_OR_RETURN(spmd::Program program, Flatten(*module, request));
+  const ir::Function& main = *program.module->main();
+  const spmd::Rules rules(program);
+  std::vector<Sharding> shardings = Propagate(program, rules);
+  const std::vector<ir::Value*>& returned = main.body->terminator()->operands;
+  for (const ir::Value* v : main.arguments()) {
+    if (v->type.is_tensor()) MakeEven(v->type, program.mesh, shardings[v->id]);
+  }
+  for (const ir::Value* v : returned) {
+    if (v->type.is_tensor()) MakeEven(v->type, program.mesh, shardings[v->id]);
+  }
+  SHARDWAY_ASSIGN_OR_RETURN(
+      spmd::PerDevice device,
+      Partition(program, rules, shardings, native ? spmd::Backend::kNative : spmd::Backend::kFfi));
+
+  Partitioned out;
+  out.name = program.module->name;
+  out.num_replicas = request.num_replicas;
+  out.num_partitions = request.num_partitions;
+  out.uses_coordinates = device.uses_place;
+  for (size_t i = 0; i < main.arguments().size(); ++i) {
+    const ir::Value* v = main.arguments()[i];
+    out.parameters.push_back(Describe(v->type, shardings[v->id], program, main.arg_attrs[i]));
+  }
+  for (size_t i = 0; i < returned.size(); ++i) {
+    const ir::Value* v = returned[i];
+    out.results.push_back(Describe(v->type, shardings[v->id], program, main.result_attrs[i]));
+  }
+  PairDonations(main, out);
+  if (!native) out.constants = HoistConstants(*device.module);
+  WriteAliases(out.parameters, *device.module->main());
+  out.flops_per_device = EstimateWork(*device.module, device.collectives);
+  out.num_collectives = static_cast<int>(device.collectives.size());
+  out.manifest = collective::Serialize(device.collectives);
+  ir::Set(device.module->attributes, "mhlo.num_partitions",
+          ir::TypedInt{ElementType::kI32, native ? request.num_partitions : 1});
+  ir::Set(device.module->attributes, "mhlo.num_replicas",
+          ir::TypedInt{ElementType::kI32, native ? request.num_replicas : 1});
+  ir::TextOptions options;
+  options.sdy = false;
+  out.text = ir::WriteText(*device.module, options);
+  return out;
+}
+
+}  // namespace shardway::compile

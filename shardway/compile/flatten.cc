@@ -1,0 +1,461 @@
+#include "shardway/compile/flatten.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "shardway/base/status_macros.h"
+#include "shardway/compile/manual_axes.h"
+#include "shardway/compile/mesh_of_module.h"
+#include "shardway/ir/builder.h"
+#include "shardway/ir/clone.h"
+#include "shardway/sharding/hlo_sharding.h"
+#include "shardway/sharding/sdy_sharding.h"
+
+namespace shardway::compile {
+namespace {
+
+using sharding::Annotation;
+using sharding::AxisSet;
+
+constexpr size_t kMaxOps = 8'000'000;  // what inlining may grow a program to
+constexpr int kMaxCallDepth = 500;
+
+class Flattener {
+ public:
+  Flattener(const ir::Module& module, const Request& request)
+      : from_(module), request_(request), to_(std::make_shared<ir::Module>()), cloner_(to_.get()) {}
+
+  absl::StatusOr<spmd::Program> Run() {
+    SHARDWAY_ASSIGN_OR_RETURN(program_.mesh, MeshOfModule(from_, request_.num_partitions));
+    program_.num_replicas = request_.num_replicas;
+    meshes_.emplace(&from_, &program_.mesh);
+    to_->name = from_.name;
+    const ir::Function* main = from_.main();
+    if (main == nullptr) return absl::InvalidArgumentError("the program has no function main");
+    ir::Function* flat = to_->AddFunction("main");
+    flat->is_public = true;
+    flat->arg_attrs = main->arg_attrs;
+    flat->result_attrs = main->result_attrs;
+    flat->arg_attrs.resize(main->arguments().size());
+    flat->result_attrs.resize(main->result_types.size());
+    flat->result_types = main->result_types;
+    flat->location = cloner_.CloneLocation(main->location);
+    for (size_t i = 0; i < main->arguments().size(); ++i) {
+      SHARDWAY_RETURN_IF_ERROR(Argument(*main, i, flat));
+    }
+    SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results, Inline(*main->body, flat->body, 0, 0));
+    for (size_t i = 0; i < results.size(); ++i) {
+      SHARDWAY_RETURN_IF_ERROR(Result(*main, i, flat->body, results[i]));
+    }
+    ir::Builder(to_.get(), flat->body).FuncReturn(results);
+    program_.manual.resize(to_->num_values(), 0);
+    program_.module = std::move(to_);
+    if (foreign_conversions_) SHARDWAY_RETURN_IF_ERROR(InferManualAxes(program_));
+    return std::move(program_);
+  }
+
+ private:
+  static bool Allowed(const std::vector<bool>& allow, size_t i) {
+    if (allow.empty()) return false;
+    return allow.size() == 1 ? allow[0] : i < allow.size() && allow[i];
+  }
+
+  absl::Status At(absl::Status status, const std::string& what, const ir::Location* location) {
+    return absl::Status(status.code(),
+                        absl::StrCat(what, location != nullptr ? " at " : "",
+                                     location != nullptr ? location->ToString() : "", ": ",
+                                     std::string(status.message())));
+  }
+
+  // The annotation among a value's attributes, in either notation.
+  absl::StatusOr<std::optional<Annotation>> Read(const ir::AttrDict& attributes, const ir::Type& type) {
+    if (const ir::Attribute* a = ir::Find(attributes, "sdy.sharding")) {
+      const auto* sdy = a->get_if<ir::SdySharding>();
+      if (const auto* many = a->get_if<ir::SdyPerValue>(); many != nullptr && many->shardings.size() == 1) {
+        sdy = &many->shardings[0];
+      }
+      if (sdy != nullptr) {
+        SHARDWAY_ASSIGN_OR_RETURN(Annotation annotation, meshes_->ToAnnotation(*sdy, type.rank()));
+        return std::make_optional(std::move(annotation));
+      }
+    }
+    if (const ir::Attribute* a = ir::Find(attributes, "mhlo.sharding")) {
+      if (const auto* text = a->get_if<std::string>(); text != nullptr && !text->empty()) {
+        SHARDWAY_ASSIGN_OR_RETURN(sharding::HloSharding parsed, sharding::ParseHloSharding(*text));
+        SHARDWAY_ASSIGN_OR_RETURN(Annotation annotation,
+                                  sharding::ToAnnotation(parsed, type.rank(), program_.mesh));
+        return std::make_optional(std::move(annotation));
+      }
+    }
+    return std::optional<Annotation>();
+  }
+
+  absl::Status Argument(const ir::Function& main, size_t i, ir::Function* flat) {
+    const ir::Value* v = main.arguments()[i];
+    ir::Value* arg = to_->AddArgument(flat->body, v->type);
+    cloner_.Bind(v, arg);
+    std::optional<Annotation> annotation;
+    if (i < main.arg_attrs.size()) {
+      auto read = Read(main.arg_attrs[i], v->type);
+      if (!read.ok()) return At(read.status(), absl::StrCat("argument ", i), nullptr);
+      annotation = *std::move(read);
+    }
+    if (!annotation && !Allowed(request_.allow_propagation_to_parameters, i)) {
+      annotation.emplace().sharding = sharding::Sharding::Replicated(v->type.rank());
+    }
+    if (annotation) program_.annotations[arg->id] = *std::move(annotation);
+    return absl::OkStatus();
+  }
+
+  absl::Status Result(const ir::Function& main, size_t i, ir::Region* body, ir::Value*& value) {
+    std::optional<Annotation> annotation;
+    if (i < main.result_attrs.size()) {
+      auto read = Read(main.result_attrs[i], value->type);
+      if (!read.ok()) return At(read.status(), absl::StrCat("result ", i), nullptr);
+      annotation = *std::move(read);
+    }
+    if (!annotation && !Allowed(request_.allow_propagation_to_results, i)) {
+      annotation.emplace().sharding = sharding::Sharding::Replicated(value->type.rank());
+    }
+    // A constraint of its own, so that the boundary is laid out apart from what it returns.
+    if (value->type.is_tensor()) {
+      value = Constrain(value, annotation.value_or(OpenAnnotation(value->type.rank())), body, nullptr, 0);
+    }
+    return absl::OkStatus();
+  }
+
+  static Annotation OpenAnnotation(int rank) {
+    Annotation open;
+    open.sharding = sharding::Sharding::Replicated(rank);
+    open.open = ~uint32_t{0};
+    return open;
+  }
+
+  ir::Value* Constrain(ir::Value* value, Annotation annotation, ir::Region* into,
+                       const ir::Location* location, AxisSet manual) {
+    ir::Op* op = to_->Append(into, ir::OpKind::kSdyShardingConstraint, {&value, 1}, {&value->type, 1},
+                             location != nullptr ? cloner_.CloneLocation(location) : nullptr);
+    program_.annotations[op->result()->id] = std::move(annotation);
+    SetManual(op, manual);
+    return op->result();
+  }
+
+  void SetManual(const ir::Op* op, AxisSet manual) {
+    if (manual == 0) return;
+    for (const ir::Value* v : op->results) SetManual(v, manual);
+  }
+  void SetManual(const ir::Value* v, AxisSet manual) {
+    if (program_.manual.size() <= v->id) program_.manual.resize(v->id + 1, 0);
+    program_.manual[v->id] = manual;
+  }
+
+  // Appends the operators of `region` (arguments bound) and returns what its terminator's operands became.
+  absl::StatusOr<std::vector<ir::Value*>> Inline(const ir::Region& region, ir::Region* into, AxisSet manual,
+                                                 int depth) {
+    if (depth > kMaxCallDepth) return absl::ResourceExhaustedError("calls nest too deeply");
+    for (const ir::Op* op : region.ops) {
+      switch (op->kind) {
+        case ir::OpKind::kFuncReturn:
+        case ir::OpKind::kReturn:
+        case ir::OpKind::kSdyReturn: {
+          std::vector<ir::Value*> values;
+          for (const ir::Value* v : op->operands) values.push_back(cloner_.Map(v));
+          return values;
+        }
+        default:
+          SHARDWAY_RETURN_IF_ERROR(Visit(*op, into, manual, depth));
+      }
+      if (to_->num_ops() > kMaxOps) {
+        return absl::ResourceExhaustedError(absl::StrCat(
+            "the program has more than ", kMaxOps, " operators with its calls inlined"));
+      }
+    }
+    return absl::InvalidArgumentError("a region without a return");
+  }
+
+  absl::Status Visit(const ir::Op& op, ir::Region* into, AxisSet manual, int depth) {
+    switch (op.kind) {
+      case ir::OpKind::kCall:
+        return Call(op, op.String("callee"), into, manual, depth);
+      case ir::OpKind::kComposite:
+        return Call(op, op.String("decomposition"), into, manual, depth);
+      case ir::OpKind::kSdyNamedComputation:
+        return InlineRegion(op, *op.regions[0], into, manual, depth);
+      case ir::OpKind::kSdyManualComputation:
+        return ManualComputation(op, into, manual, depth);
+      case ir::OpKind::kSdyShardingConstraint:
+      case ir::OpKind::kSdyReshard: {
+        auto annotation = Read(Renamed(op), op.result()->type);
+        if (!annotation.ok()) return At(annotation.status(), "sharding constraint", op.location);
+        return ConstraintOp(op, *std::move(annotation), into, manual);
+      }
+      case ir::OpKind::kSdyPropagationBarrier:
+      case ir::OpKind::kSdyDataFlowEdge:
+        cloner_.Bind(op.result(), cloner_.Map(op.operand(0)));
+        return absl::OkStatus();
+      case ir::OpKind::kSdyShardingGroup:
+        return absl::OkStatus();  // a wish without effect on values
+      case ir::OpKind::kSdyConstant: {
+        ir::Op* copy = Copy(op, into, manual);
+        copy->kind = ir::OpKind::kConstant;
+        return absl::OkStatus();
+      }
+      case ir::OpKind::kWhile:
+      case ir::OpKind::kIf:
+      case ir::OpKind::kCase:
+        return ControlFlow(op, into, manual, depth);
+      case ir::OpKind::kCustomCall:
+        return CustomCall(op, into, manual);
+      default:
+        return Other(op, into, manual);
+    }
+  }
+
+  // Constraints keep their sharding under "sharding"; everything else under "sdy.sharding".
+  static ir::AttrDict Renamed(const ir::Op& op) {
+    ir::AttrDict attributes;
+    if (const ir::Attribute* a = op.Find("sharding")) ir::Set(attributes, "sdy.sharding", *a);
+    if (const ir::Attribute* a = op.Find("sdy.sharding")) ir::Set(attributes, "sdy.sharding", *a);
+    return attributes;
+  }
+
+  absl::Status ConstraintOp(const ir::Op& op, std::optional<Annotation> annotation, ir::Region* into,
+                            AxisSet manual) {
+    ir::Value* v = cloner_.Map(op.operand(0));
+    if (annotation) v = Constrain(v, *std::move(annotation), into, op.location, manual);
+    cloner_.Bind(op.result(), v);
+    return absl::OkStatus();
+  }
+
+  absl::Status Call(const ir::Op& op, std::string_view callee, ir::Region* into, AxisSet manual, int depth) {
+    const ir::Function* f = from_.FindFunction(callee);
+    if (f == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("call of the unknown function @", std::string(callee)));
+    }
+    if (std::find(stack_.begin(), stack_.end(), f) != stack_.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("the function @", f->name, " calls itself"));
+    }
+    stack_.push_back(f);
+    SHARDWAY_RETURN_IF_ERROR(InlineRegion(op, *f->body, into, manual, depth));
+    stack_.pop_back();
+    return absl::OkStatus();
+  }
+
+  absl::Status InlineRegion(const ir::Op& op, const ir::Region& region, ir::Region* into, AxisSet manual,
+                            int depth) {
+    if (region.arguments.size() != op.operands.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("the call at ", op.location->ToString(),
+                                                     " has another number of operands than its callee"));
+    }
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      cloner_.Bind(region.arguments[i], cloner_.Map(op.operand(i)));
+    }
+    SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results, Inline(region, into, manual, depth + 1));
+    for (size_t i = 0; i < op.results.size(); ++i) cloner_.Bind(op.result(i), results[i]);
+    return absl::OkStatus();
+  }
+
+  absl::Status ManualComputation(const ir::Op& op, ir::Region* into, AxisSet outer, int depth) {
+    const auto* in = PerValue(op, "in_shardings");
+    const auto* out = PerValue(op, "out_shardings");
+    const ir::Attribute* axes = op.Find("manual_axes");
+    const auto* names = axes != nullptr ? axes->get_if<ir::SdyManualAxes>() : nullptr;
+    if (in == nullptr || out == nullptr || names == nullptr || in->size() != op.operands.size() ||
+        out->size() != op.results.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the manual computation at ", op.location->ToString(), " lacks shardings or axes"));
+    }
+    AxisSet added = 0;
+    if (!in->empty() || !out->empty()) {
+      auto set = meshes_->ToSet(!in->empty() ? in->front() : out->front(), names->axes);
+      if (!set.ok()) return At(set.status(), "manual computation", op.location);
+      added = *set & ~outer;
+    }
+    const ir::Region& body = *op.regions[0];
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      auto annotation = meshes_->ToAnnotation((*in)[i], op.operand(i)->type.rank());
+      if (!annotation.ok()) return At(annotation.status(), absl::StrCat("operand ", i, " of the manual computation"), op.location);
+      ir::Value* whole = Constrain(cloner_.Map(op.operand(i)), *std::move(annotation), into, op.location, outer);
+      cloner_.Bind(body.arguments[i], Convert(whole, body.arguments[i]->type, spmd::kFullToShard, added,
+                                              outer | added, into, op.location));
+    }
+    SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results, Inline(body, into, outer | added, depth + 1));
+    for (size_t i = 0; i < op.results.size(); ++i) {
+      auto annotation = meshes_->ToAnnotation((*out)[i], op.result(i)->type.rank());
+      if (!annotation.ok()) return At(annotation.status(), absl::StrCat("result ", i, " of the manual computation"), op.location);
+      ir::Value* whole = Convert(results[i], op.result(i)->type, spmd::kShardToFull, added, outer, into,
+                                 op.location);
+      program_.annotations[whole->id] = *std::move(annotation);
+      cloner_.Bind(op.result(i), whole);
+    }
+    return absl::OkStatus();
+  }
+
+  static const std::vector<ir::SdySharding>* PerValue(const ir::Op& op, std::string_view name) {
+    const ir::Attribute* a = op.Find(name);
+    const auto* values = a != nullptr ? a->get_if<ir::SdyPerValue>() : nullptr;
+    return values != nullptr ? &values->shardings : nullptr;
+  }
+
+  ir::Value* Convert(ir::Value* v, const ir::Type& type, std::string_view target, AxisSet axes,
+                     AxisSet manual_after, ir::Region* into, const ir::Location* location) {
+    if (!type.is_tensor()) return v;
+    ir::Op* op = to_->Append(into, ir::OpKind::kCustomCall, {&v, 1}, {&type, 1},
+                             cloner_.CloneLocation(location));
+    ir::Set(op->attributes, "call_target_name", std::string(target));
+    program_.conversions[op] = axes;
+    SetManual(op, manual_after);
+    return op->result();
+  }
+
+  absl::Status ControlFlow(const ir::Op& op, ir::Region* into, AxisSet manual, int depth) {
+    ir::Op* copy = Copy(op, into, manual);
+    for (const ir::Region* region : op.regions) {
+      ir::Region* inner = to_->AddRegion(copy);
+      for (const ir::Value* v : region->arguments) {
+        ir::Value* arg = to_->AddArgument(inner, v->type);
+        if (manual != 0) SetManual(arg, manual);
+        cloner_.Bind(v, arg);
+      }
+      SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results, Inline(*region, inner, manual, depth + 1));
+      ir::Builder(to_.get(), inner).Return(results);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CustomCall(const ir::Op& op, ir::Region* into, AxisSet manual) {
+    const std::string_view target = op.String("call_target_name");
+    const bool conversion = target == spmd::kFullToShard || target == spmd::kShardToFull;
+    if (target != "Sharding" && !conversion) return Other(op, into, manual);
+    if (op.operands.size() != 1 || op.results.size() != 1) {
+      return absl::InvalidArgumentError(absl::StrCat(std::string(target), " at ", op.location->ToString(),
+                                                     " must have one operand and one result"));
+    }
+    auto annotation = Read(op.attributes, op.result()->type);
+    if (!annotation.ok()) return At(annotation.status(), std::string(target), op.location);
+    if (!annotation->has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(std::string(target), " at ", op.location->ToString(), " without a sharding"));
+    }
+    (*annotation)->open |= UnspecifiedDims(op);
+    if (!conversion) return ConstraintOp(op, *std::move(annotation), into, manual);
+    // The manual axes of the region stand in the sharding of its inner side: that of the first conversion,
+    // and of the constraint before the second (see manual_axes.h).
+    foreign_conversions_ = true;
+    ir::Value* v = cloner_.Map(op.operand(0));
+    const AxisSet axes = target == spmd::kFullToShard ? (*annotation)->manual : 0;
+    ir::Value* result = Convert(v, op.result()->type, target, axes, 0, into, op.location);
+    if (target == spmd::kShardToFull) program_.annotations[result->id] = **std::move(annotation);
+    cloner_.Bind(op.result(), result);
+    return absl::OkStatus();
+  }
+
+  // backend_config = "unspecified_dims=[0,1]": dimensions that propagation may split.
+  static uint32_t UnspecifiedDims(const ir::Op& op) {
+    const std::string config(op.String("backend_config"));
+    const size_t begin = config.find("unspecified_dims=[");
+    if (begin == std::string::npos) return 0;
+    const std::string list = config.substr(begin + 18, config.find(']', begin) - begin - 18);
+    uint32_t open = 0;
+    for (const auto piece : absl::StrSplit(list, ',')) {
+      const int d = std::atoi(std::string(piece).c_str());
+      if (d >= 0 && d < 32) open |= uint32_t{1} << d;
+    }
+    return open;
+  }
+
+  absl::Status Other(const ir::Op& op, ir::Region* into, AxisSet manual) {
+    if (op.kind >= ir::OpKind::kSdyAllGather) {
+      return absl::UnimplementedError(absl::StrCat(std::string(ir::OpKindName(op.kind)), " at ",
+                                                   op.location->ToString(), " is not taken as input"));
+    }
+    ir::Op* copy = Copy(op, into, manual);
+    for (const ir::Region* region : op.regions) {
+      SHARDWAY_RETURN_IF_ERROR(ScalarBody(*region, to_->AddRegion(copy)));
+    }
+    // An annotation on a result of any operator.
+    if (const ir::Attribute* a = op.Find("sdy.sharding")) {
+      const auto* many = a->get_if<ir::SdyPerValue>();
+      for (size_t i = 0; many != nullptr && i < many->shardings.size() && i < op.results.size(); ++i) {
+        auto annotation = meshes_->ToAnnotation(many->shardings[i], op.result(i)->type.rank());
+        if (!annotation.ok()) return At(annotation.status(), "sharding", op.location);
+        if (!annotation->maximal) program_.annotations[copy->result(i)->id] = *std::move(annotation);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // The body of a reduction, a comparator: calls inlined, annotations dropped.
+  absl::Status ScalarBody(const ir::Region& from, ir::Region* to) {
+    for (const ir::Value* v : from.arguments) cloner_.Bind(v, to_->AddArgument(to, v->type));
+    auto results = InlineScalars(from, to, 0);
+    SHARDWAY_RETURN_IF_ERROR(results.status());
+    ir::Builder(to_.get(), to).Return(*results);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<ir::Value*>> InlineScalars(const ir::Region& from, ir::Region* to, int depth) {
+    if (depth > kMaxCallDepth) return absl::ResourceExhaustedError("calls nest too deeply");
+    for (const ir::Op* op : from.ops) {
+      const bool annotation = op->kind == ir::OpKind::kSdyShardingConstraint ||
+                              (op->kind == ir::OpKind::kCustomCall &&
+                               op->String("call_target_name") == "Sharding" && op->operands.size() == 1);
+      if (op->kind == ir::OpKind::kReturn || op->kind == ir::OpKind::kFuncReturn) {
+        std::vector<ir::Value*> values;
+        for (const ir::Value* v : op->operands) values.push_back(cloner_.Map(v));
+        return values;
+      }
+      if (annotation) {
+        cloner_.Bind(op->result(), cloner_.Map(op->operand(0)));
+      } else if (op->kind == ir::OpKind::kCall || op->kind == ir::OpKind::kComposite) {
+        const ir::Function* f = from_.FindFunction(
+            op->String(op->kind == ir::OpKind::kCall ? "callee" : "decomposition"));
+        if (f == nullptr || f->arguments().size() != op->operands.size()) {
+          return absl::InvalidArgumentError("a call of an unknown function");
+        }
+        for (size_t i = 0; i < op->operands.size(); ++i) {
+          cloner_.Bind(f->arguments()[i], cloner_.Map(op->operand(i)));
+        }
+        SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results, InlineScalars(*f->body, to, depth + 1));
+        for (size_t i = 0; i < op->results.size(); ++i) cloner_.Bind(op->result(i), results[i]);
+      } else {
+        cloner_.CloneOp(*op, to);
+      }
+    }
+    return absl::InvalidArgumentError("a region without a return");
+  }
+
+  // The operator itself, without its regions.
+  ir::Op* Copy(const ir::Op& op, ir::Region* into, AxisSet manual) {
+    std::vector<ir::Value*> operands;
+    std::vector<ir::Type> types;
+    for (const ir::Value* v : op.operands) operands.push_back(cloner_.Map(v));
+    for (const ir::Value* v : op.results) types.push_back(v->type);
+    ir::Op* copy = to_->Append(into, op.kind, operands, types, cloner_.CloneLocation(op.location));
+    copy->attributes = op.attributes;
+    for (size_t i = 0; i < op.results.size(); ++i) cloner_.Bind(op.result(i), copy->result(i));
+    SetManual(copy, manual);
+    return copy;
+  }
+
+  const ir::Module& from_;
+  const Request& request_;
+  std::shared_ptr<ir::Module> to_;
+  ir::Cloner cloner_;
+  std::optional<sharding::SdyMeshes> meshes_;
+  std::vector<const ir::Function*> stack_;
+  bool foreign_conversions_ = false;
+  spmd::Program program_;
+};
+
+}  // namespace
+
+absl::StatusOr<spmd::Program> Flatten(const ir::Module& module, const Request& request) {
+  return Flattener(module, request).Run();
+}
+
+}  // namespace shardway::compile

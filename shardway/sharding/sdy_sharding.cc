@@ -1,0 +1,99 @@
+#include "shardway/sharding/sdy_sharding.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "shardway/base/status_macros.h"
+
+namespace shardway::sharding {
+
+absl::StatusOr<const ir::SdyMesh*> SdyMeshes::FindMesh(const ir::SdySharding& sharding) const {
+  if (sharding.mesh) return &*sharding.mesh;
+  const ir::SdyMesh* mesh = module_->FindMesh(sharding.mesh_name);
+  if (mesh == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the sharding names the mesh @", sharding.mesh_name, ", which the program lacks"));
+  }
+  return mesh;
+}
+
+absl::StatusOr<AxisList> SdyMeshes::Resolve(const ir::SdyMesh& mesh, const ir::SdyAxisRef& axis) const {
+  const auto strides = MeshStrides(mesh);
+  if (!strides) {
+    return absl::UnimplementedError(
+        "a mesh whose order of devices is no transposed row-major order of the program's devices");
+  }
+  for (size_t i = 0; i < mesh.axes.size(); ++i) {
+    if (mesh.axes[i].name != axis.name) continue;
+    auto atoms = mesh_->AtomsOf((*strides)[i]);
+    if (!atoms) {
+      return absl::UnimplementedError(absl::StrCat(
+          "the mesh axis \"", axis.name, "\" cannot be cut in common with the program's other meshes"));
+    }
+    if (!axis.sub_axis) return *std::move(atoms);
+    const auto [pre, size] = *axis.sub_axis;
+    int64_t before = 1;
+    AxisList part;
+    for (uint8_t a : *atoms) {
+      if (before >= pre && before < pre * size) part.push_back(a);
+      before *= mesh_->size(a);
+    }
+    if (mesh_->SizeOf(part) != size) {
+      return absl::InvalidArgumentError(absl::StrCat("the sub-axis \"", axis.name, "\":(", pre, ")", size,
+                                                     " does not divide its axis"));
+    }
+    return part;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("the sharding names the axis \"", axis.name, "\", which its mesh lacks"));
+}
+
+absl::StatusOr<Annotation> SdyMeshes::ToAnnotation(const ir::SdySharding& sharding, int rank) const {
+  SHARDWAY_ASSIGN_OR_RETURN(const ir::SdyMesh* mesh, FindMesh(sharding));
+  Annotation result;
+  result.sharding = Sharding::Replicated(rank);
+  if (mesh->axes.empty()) {
+    result.maximal = !mesh->device_ids.empty();
+    return result;
+  }
+  if (static_cast<int>(sharding.dims.size()) != rank) {
+    return absl::InvalidArgumentError(absl::StrCat("a sharding for ", sharding.dims.size(),
+                                                   " dimensions on a value of rank ", rank));
+  }
+  AxisSet used = 0;
+  auto use = [&](const ir::SdyAxisRef& axis) -> absl::StatusOr<AxisList> {
+    SHARDWAY_ASSIGN_OR_RETURN(AxisList atoms, Resolve(*mesh, axis));
+    const AxisSet set = sharding::ToSet(atoms);
+    if ((used & set) != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the sharding uses the axis \"", axis.name, "\" twice"));
+    }
+    used |= set;
+    return atoms;
+  };
+  for (int d = 0; d < rank; ++d) {
+    const ir::SdyDimSharding& dim = sharding.dims[d];
+    for (const ir::SdyAxisRef& axis : dim.axes) {
+      SHARDWAY_ASSIGN_OR_RETURN(AxisList atoms, use(axis));
+      result.sharding.dims[d].insert(result.sharding.dims[d].end(), atoms.begin(), atoms.end());
+    }
+    if (!dim.closed && d < 32) result.open |= uint32_t{1} << d;
+  }
+  for (const ir::SdyAxisRef& axis : sharding.replicated) {
+    SHARDWAY_ASSIGN_OR_RETURN(AxisList atoms, use(axis));
+    result.forbidden |= sharding::ToSet(atoms);
+  }
+  return result;
+}
+
+absl::StatusOr<AxisSet> SdyMeshes::ToSet(const ir::SdySharding& sharding,
+                                         const std::vector<std::string>& axes) const {
+  SHARDWAY_ASSIGN_OR_RETURN(const ir::SdyMesh* mesh, FindMesh(sharding));
+  AxisSet set = 0;
+  for (const std::string& name : axes) {
+    SHARDWAY_ASSIGN_OR_RETURN(AxisList atoms, Resolve(*mesh, {name, std::nullopt}));
+    set |= sharding::ToSet(atoms);
+  }
+  return set;
+}
+
+}  // namespace shardway::sharding

@@ -1,0 +1,249 @@
+#include "shardway/spmd/compute_sharding.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "shardway/spmd/reshard.h"
+
+namespace shardway::spmd {
+namespace {
+
+using sharding::CommonPrefix;
+using sharding::Contains;
+using sharding::IsPrefix;
+using sharding::LocalType;
+
+constexpr double kCollectivePrice = 4096;
+// Bytes that a device could send while it does one multiply-add; while it touches one element.
+constexpr double kBytesPerFlop = 0.05;
+constexpr double kBytesPerElement = 0.2;
+constexpr size_t kMaxSeeds = 6;  // of operators with many operands
+
+struct Tensor {
+  const ir::Type* type;
+  const TensorFactors* factors;
+  const Sharding* sharding;
+  bool is_result;
+};
+
+class Chooser {
+ public:
+  Chooser(const ir::Op& op, const OpRule& rule, const std::vector<Sharding>& operands,
+          const std::vector<Sharding>& results, const Mesh& mesh)
+      : op_(op), rule_(rule), mesh_(mesh) {
+    for (size_t i = 0; i < operands.size(); ++i) {
+      tensors_.push_back({&op.operands[i]->type, &rule.operands[i], &operands[i], false});
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      tensors_.push_back({&op.results[i]->type, &rule.results[i], &results[i], true});
+    }
+  }
+
+  FactorAxes Choose() {
+    FactorAxes axes(rule_.factors.size());
+    std::vector<size_t> order(tensors_.size());
+    std::iota(order.begin(), order.end(), 0);
+    bool agreed = true;
+    for (size_t t : order) agreed &= Merge(t, axes);
+    Normalize(axes);
+    if (agreed && Free(axes)) return axes;
+    // Largest tensors first: moving them costs most.
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return Bytes(tensors_[a]) > Bytes(tensors_[b]);
+    });
+    FactorAxes best(rule_.factors.size());
+    double best_cost = Cost(best);
+    auto consider = [&](FactorAxes candidate) {
+      Normalize(candidate);
+      const double cost = Cost(candidate);
+      if (cost < best_cost) {
+        best_cost = cost;
+        best = std::move(candidate);
+      }
+    };
+    consider(std::move(axes));
+    for (size_t seed = 0; seed < std::min(order.size(), kMaxSeeds); ++seed) {
+      FactorAxes candidate(rule_.factors.size());
+      Merge(order[seed], candidate);
+      for (size_t t : order) Merge(t, candidate);
+      consider(std::move(candidate));
+      // Only what it has itself: an axis of another tensor may cost more than it saves.
+      FactorAxes alone(rule_.factors.size());
+      Merge(order[seed], alone);
+      consider(std::move(alone));
+    }
+    return best;
+  }
+
+ private:
+  double Bytes(const Tensor& t) const {
+    return t.type->is_tensor()
+               ? static_cast<double>(LocalType(*t.type, *t.sharding, mesh_).num_bytes())
+               : 0;
+  }
+
+  // Adds what tensor `t` has, where that contradicts nothing; false when something did.
+  bool Merge(size_t t, FactorAxes& axes) const {
+    const Tensor& tensor = tensors_[t];
+    if (tensor.sharding->replicated()) return true;
+    FactorAxes mine(rule_.factors.size());
+    bool agreed = true;
+    ProjectFactors(rule_, *tensor.factors, *tensor.sharding, mesh_, mine, &agreed);
+    AxisSet used = 0;
+    for (const AxisList& list : axes) used |= sharding::ToSet(list);
+    for (size_t f = 0; f < mine.size(); ++f) {
+      if (IsPrefix(mine[f], axes[f])) continue;
+      if (!IsPrefix(axes[f], mine[f])) {
+        agreed = false;
+        continue;
+      }
+      for (size_t i = axes[f].size(); i < mine[f].size(); ++i) {
+        if (Contains(used, mine[f][i])) {
+          agreed = false;
+          break;
+        }
+        used |= AxisSet{1} << mine[f][i];
+        axes[f].push_back(mine[f][i]);
+      }
+    }
+    return agreed;
+  }
+
+  // Drops what cannot be: split factors that need replication, and minor factors of a dimension whose major
+  // ones are not split in full.
+  void Normalize(FactorAxes& axes) const {
+    for (size_t f = 0; f < axes.size(); ++f) {
+      if (rule_.factors[f].kind == Factor::Kind::kReplicated) axes[f].clear();
+    }
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Tensor& tensor : tensors_) {
+        for (size_t d = 0; d < tensor.factors->size(); ++d) {
+          const auto& factors = (*tensor.factors)[d];
+          if (factors.size() < 2) continue;
+          bool full = true;  // all the factors before are split in full
+          for (int f : factors) {
+            const int64_t size = rule_.factors[f].size;
+            while (!axes[f].empty() && (!full || size % mesh_.SizeOf(axes[f]) != 0)) {
+              axes[f].pop_back();
+              changed = true;
+            }
+            full = full && mesh_.SizeOf(axes[f]) == size;
+          }
+        }
+      }
+    }
+  }
+
+  // Whether everything is as it must be already.
+  bool Free(const FactorAxes& axes) const {
+    if (PendingAxes(rule_, axes) != 0) return false;
+    for (const Tensor& t : tensors_) {
+      if (FromFactors(rule_, *t.factors, axes, mesh_) != *t.sharding) return false;
+    }
+    return true;
+  }
+
+  double Cost(const FactorAxes& axes) const {
+    const AxisSet pending = PendingAxes(rule_, axes);
+    double cost = Work(axes);
+    for (const Tensor& t : tensors_) {
+      if (!t.type->is_tensor() || t.type->rank() == 0) {
+        if (t.is_result && pending != 0) cost += kCollectivePrice;
+        continue;
+      }
+      const Sharding here = FromFactors(rule_, *t.factors, axes, mesh_);
+      if (!t.is_result) {
+        cost += ReshardCost(*t.type, *t.sharding, here, mesh_);
+      } else if (pending == 0) {
+        cost += ReshardCost(*t.type, here, *t.sharding, mesh_);
+      } else {
+        cost += CombineCost(*t.type, here, *t.sharding, pending);
+      }
+    }
+    return cost;
+  }
+
+  double CombineCost(const ir::Type& type, const Sharding& from, const Sharding& to,
+                     AxisSet pending) const {
+    const CombinePlan plan = PlanCombine(type, from, to, pending, mesh_);
+    double bytes = static_cast<double>(LocalType(type, from, mesh_).num_bytes());
+    double cost = 0;
+    for (const auto& scatter : plan.scatters) {
+      const int64_t n = mesh_.SizeOf(scatter.axes);
+      cost += kCollectivePrice + GatherBytes(bytes, n);
+      bytes /= static_cast<double>(n);
+    }
+    if (!plan.reduced.empty()) {
+      cost += kCollectivePrice + AllReduceBytes(bytes, mesh_.SizeOf(plan.reduced));
+    }
+    return cost + ReshardCost(type, plan.after, to, mesh_);
+  }
+
+  double Work(const FactorAxes& axes) const {
+    double elements = 1;
+    for (size_t f = 0; f < axes.size(); ++f) {
+      elements *= static_cast<double>(
+          sharding::CeilDiv(rule_.factors[f].size, mesh_.SizeOf(axes[f])));
+    }
+    const bool multiplies =
+        op_.kind == ir::OpKind::kDotGeneral || op_.kind == ir::OpKind::kConvolution;
+    if (multiplies) return kBytesPerFlop * elements;
+    // Factors that are not shared by all tensors say nothing together: count the largest tensor.
+    double largest = 0;
+    for (const Tensor& t : tensors_) {
+      if (!t.type->is_tensor()) continue;
+      const Sharding here = FromFactors(rule_, *t.factors, axes, mesh_);
+      largest = std::max(largest, static_cast<double>(LocalType(*t.type, here, mesh_).num_elements()));
+    }
+    return kBytesPerElement * largest;
+  }
+
+  const ir::Op& op_;
+  const OpRule& rule_;
+  const Mesh& mesh_;
+  std::vector<Tensor> tensors_;
+};
+
+}  // namespace
+
+AxisSet PendingAxes(const OpRule& rule, const FactorAxes& axes) {
+  AxisSet pending = 0;
+  for (size_t f = 0; f < axes.size(); ++f) {
+    if (rule.factors[f].kind == Factor::Kind::kReduction) pending |= sharding::ToSet(axes[f]);
+  }
+  return pending;
+}
+
+CombinePlan PlanCombine(const ir::Type& type, const Sharding& from, const Sharding& to, AxisSet pending,
+                        const Mesh& mesh) {
+  CombinePlan plan;
+  plan.after = from;
+  for (int d = 0; d < from.rank(); ++d) {
+    AxisList& have = plan.after.dims[d];
+    if (!IsPrefix(have, to.dims[d])) continue;
+    AxisList next = have;
+    AxisList added;
+    for (size_t i = have.size(); i < to.dims[d].size() && Contains(pending, to.dims[d][i]); ++i) {
+      AxisList longer = next;
+      longer.push_back(to.dims[d][i]);
+      if (type.dims[d] % mesh.SizeOf(longer) != 0) break;
+      next = std::move(longer);
+      added.push_back(to.dims[d][i]);
+    }
+    if (added.empty()) continue;
+    pending &= ~sharding::ToSet(added);
+    have = std::move(next);
+    plan.scatters.push_back({d, std::move(added)});
+  }
+  plan.reduced = mesh.ToList(pending);
+  return plan;
+}
+
+FactorAxes ChooseComputeSharding(const ir::Op& op, const OpRule& rule,
+                                 const std::vector<Sharding>& operands,
+                                 const std::vector<Sharding>& results, const Mesh& mesh) {
+  return Chooser(op, rule, operands, results, mesh).Choose();
+}
+
+}  // namespace shardway::spmd

@@ -1,0 +1,101 @@
+// Custom calls. The partitioner knows one from its sdy.sharding_rule, or not at all: then it runs whole on
+// every device. Exceptions, by target:
+//   ragged_all_to_all           a collective
+//   annotate_device_placement   the identity, whatever the sharding
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "shardway/spmd/room.h"
+
+namespace shardway::spmd {
+namespace {
+
+constexpr std::string_view kRaggedAllToAll = "ragged_all_to_all";
+constexpr std::string_view kPlacement = "annotate_device_placement";
+
+bool Fits(const std::vector<ir::SdyShardingRule::TensorMapping>& mappings,
+          const std::vector<ir::Value*>& values, size_t factors) {
+  if (mappings.size() != values.size()) return false;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (static_cast<int>(mappings[i].size()) != values[i]->type.rank()) return false;
+    for (const auto& dim : mappings[i]) {
+      for (int64_t f : dim) {
+        if (f < 0 || f >= static_cast<int64_t>(factors)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+TensorFactors Factors(const ir::SdyShardingRule::TensorMapping& mapping) {
+  TensorFactors tensor(mapping.size());
+  for (size_t d = 0; d < mapping.size(); ++d) tensor[d].assign(mapping[d].begin(), mapping[d].end());
+  return tensor;
+}
+
+LocalResults EmitRaggedAllToAll(LocalOp& local) {
+  const ir::Attribute* config = local.op.Find("backend_config");
+  if (config == nullptr) config = local.op.Find("mhlo.backend_config");
+  const auto* dict =
+      config != nullptr ? config->get_if<std::shared_ptr<const ir::AttrDict>>() : nullptr;
+  const ir::Attribute* groups = dict != nullptr ? ir::Find(**dict, "replica_groups") : nullptr;
+  const ir::Constant* matrix = groups != nullptr ? groups->get_if<ir::Constant>() : nullptr;
+  if (matrix == nullptr || matrix->type.rank() != 2 || matrix->type.element != ElementType::kI64 ||
+      local.operands.size() != 6) {
+    return absl::InvalidArgumentError(absl::StrCat("ragged_all_to_all at ", local.op.location->ToString(),
+                                                   ": its replica_groups or operands are missing"));
+  }
+  const std::vector<int64_t> ids = matrix->Ints();
+  const int64_t total = local.e.num_replicas() * local.mesh().num_devices();
+  std::vector<std::vector<int64_t>> lists(matrix->type.dims[0]);
+  size_t at = 0;
+  for (auto& list : lists) {
+    for (int64_t i = 0; i < matrix->type.dims[1]; ++i) list.push_back(ids[at++]);
+    for (int64_t id : list) {
+      if (id >= 0 && id < total) continue;
+      return absl::InvalidArgumentError(absl::StrCat("ragged_all_to_all at ",
+                                                     local.op.location->ToString(), " names device ", id,
+                                                     " of a program for ", total, " devices"));
+    }
+  }
+  collective::Spec spec;
+  spec.kind = collective::Kind::kRaggedAllToAll;
+  spec.groups = local.e.GroupsFromLists(std::move(lists));
+  return local.e.Collective(std::move(spec), local.operands, local.result_types);
+}
+
+}  // namespace
+
+OpRule CustomCallRule(const ir::Op& op) {
+  if (op.String("call_target_name") == kPlacement && op.operands.size() == 1) return PointwiseRule(op);
+  const ir::Attribute* attribute = op.Find("sdy.sharding_rule");
+  const auto* given = attribute != nullptr ? attribute->get_if<ir::SdyShardingRule>() : nullptr;
+  if (given == nullptr || !Fits(given->operands, op.operands, given->factor_sizes.size()) ||
+      !Fits(given->results, op.results, given->factor_sizes.size())) {
+    return ReplicatedRule(op);
+  }
+  OpRule rule;
+  for (int64_t size : given->factor_sizes) rule.AddFactor(size);
+  auto replicate = [&](const std::vector<int64_t>& factors) {
+    for (int64_t f : factors) {
+      if (f >= 0 && f < static_cast<int64_t>(rule.factors.size())) {
+        rule.factors[f].kind = Factor::Kind::kReplicated;
+      }
+    }
+  };
+  replicate(given->need_replication_factors);
+  replicate(given->permutation_factors);
+  // How partial results of a call that we do not know would combine is its own secret.
+  replicate(given->reduction_factors);
+  for (const auto& mapping : given->operands) rule.operands.push_back(Factors(mapping));
+  for (const auto& mapping : given->results) rule.results.push_back(Factors(mapping));
+  return rule;
+}
+
+LocalResults EmitCustomCall(LocalOp& local) {
+  const std::string_view target = local.op.String("call_target_name");
+  if (target == kRaggedAllToAll) return EmitRaggedAllToAll(local);
+  if (target == kPlacement && local.operands.size() == 1) return local.operands;
+  return EmitAsIs(local);
+}
+
+}  // namespace shardway::spmd

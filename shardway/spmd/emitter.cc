@@ -1,0 +1,171 @@
+#include "shardway/spmd/emitter.h"
+
+#include "shardway/ir/attribute.h"
+
+namespace shardway::spmd {
+namespace {
+
+collective::Shaped ShapedOf(const ir::Type& type) {
+  return {type.element, std::vector<int64_t>(type.dims.begin(), type.dims.end())};
+}
+
+}  // namespace
+
+Emitter::Emitter(ir::Module* module, ir::Region* body, const Mesh* mesh, int64_t num_replicas,
+                 Backend backend)
+    : module_(module),
+      body_(body),
+      prologue_(module->NewRegion()),
+      mesh_(mesh),
+      num_replicas_(num_replicas),
+      backend_(backend),
+      builder_(module, body) {
+  if (backend == Backend::kFfi) {
+    const int64_t two[] = {2};
+    place_ = module->AddArgument(prologue_, ir::Type::Tensor(ElementType::kI32, two));
+  }
+}
+
+ir::Value* Emitter::Id(int which) {
+  if (ids_[which] != nullptr) return ids_[which];
+  ir::Builder b(module_, prologue_);
+  if (backend_ == Backend::kNative) {
+    const ir::Type type = ir::Type::Scalar(ElementType::kUI32);
+    const auto kind = which == 0 ? ir::OpKind::kReplicaId : ir::OpKind::kPartitionId;
+    return ids_[which] = b.Convert(b.Create(kind, {}, {&type, 1})->result(), ElementType::kI32);
+  }
+  const int64_t start[] = {which};
+  const int64_t limit[] = {which + 1};
+  return ids_[which] = b.Reshape(b.Slice(place_, start, limit), {});
+}
+
+ir::Value* Emitter::PartitionId() { return builder_.Convert(Id(1), ElementType::kUI32); }
+ir::Value* Emitter::ReplicaId() { return builder_.Convert(Id(0), ElementType::kUI32); }
+
+ir::Value* Emitter::Coordinate(const AxisList& axes) {
+  if (auto it = coordinates_.find(axes); it != coordinates_.end()) return it->second;
+  ir::Value* id = Id(1);
+  ir::Builder b(module_, prologue_);
+  const ir::Type i32 = ir::Type::Scalar(ElementType::kI32);
+  ir::Value* index = nullptr;
+  for (size_t i = 0; i < axes.size();) {
+    // Neighbouring atoms are one digit.
+    size_t end = i + 1;
+    int64_t size = mesh_->size(axes[i]);
+    while (end < axes.size() && axes[end] == axes[end - 1] + 1) size *= mesh_->size(axes[end++]);
+    const int64_t stride = mesh_->stride(axes[end - 1]);
+    ir::Value* digit = id;
+    if (stride > 1) digit = b.Binary(ir::OpKind::kDivide, digit, b.SplatInt(i32, stride));
+    if (stride * size < mesh_->num_devices()) {
+      digit = b.Binary(ir::OpKind::kRemainder, digit, b.SplatInt(i32, size));
+    }
+    if (index != nullptr) {
+      index = b.Binary(ir::OpKind::kMultiply, index, b.SplatInt(i32, size));
+      digit = b.Binary(ir::OpKind::kAdd, index, digit);
+    }
+    index = digit;
+    i = end;
+  }
+  if (index == nullptr) index = b.SplatInt(i32, 0);
+  coordinates_.emplace(axes, index);
+  return index;
+}
+
+ir::Value* Emitter::AllReduce(ir::Value* x, collective::Reduction reduction, const AxisList& axes) {
+  if (axes.empty()) return x;
+  collective::Spec spec;
+  spec.kind = collective::Kind::kAllReduce;
+  spec.reduction = reduction;
+  spec.groups = GroupsOver(axes);
+  return Collective(std::move(spec), {&x, 1}, {&x->type, 1})[0];
+}
+
+ir::Value* Emitter::AllGather(ir::Value* x, int64_t dim, const AxisList& axes) {
+  if (axes.empty()) return x;
+  collective::Spec spec;
+  spec.kind = collective::Kind::kAllGather;
+  spec.dim0 = dim;
+  spec.groups = GroupsOver(axes);
+  ir::Type type = x->type;
+  type.dims[dim] *= mesh_->SizeOf(axes);
+  return Collective(std::move(spec), {&x, 1}, {&type, 1})[0];
+}
+
+ir::Value* Emitter::ReduceScatter(ir::Value* x, collective::Reduction reduction, int64_t dim,
+                                  const AxisList& axes) {
+  if (axes.empty()) return x;
+  collective::Spec spec;
+  spec.kind = collective::Kind::kReduceScatter;
+  spec.reduction = reduction;
+  spec.dim0 = dim;
+  spec.groups = GroupsOver(axes);
+  ir::Type type = x->type;
+  type.dims[dim] /= mesh_->SizeOf(axes);
+  return Collective(std::move(spec), {&x, 1}, {&type, 1})[0];
+}
+
+ir::Value* Emitter::AllToAll(ir::Value* x, int64_t split_dim, int64_t concat_dim, const AxisList& axes) {
+  if (axes.empty()) return x;
+  collective::Spec spec;
+  spec.kind = collective::Kind::kAllToAll;
+  spec.dim0 = split_dim;
+  spec.dim1 = concat_dim;
+  spec.groups = GroupsOver(axes);
+  ir::Type type = x->type;
+  type.dims[split_dim] /= mesh_->SizeOf(axes);
+  type.dims[concat_dim] *= mesh_->SizeOf(axes);
+  return Collective(std::move(spec), {&x, 1}, {&type, 1})[0];
+}
+
+ir::Value* Emitter::Permute(ir::Value* x, std::vector<std::pair<int64_t, int64_t>> pairs) {
+  collective::Spec spec;
+  spec.kind = collective::Kind::kCollectivePermute;
+  const int64_t n = mesh_->num_devices();
+  const size_t count = pairs.size();
+  for (int64_t r = 1; r < num_replicas_; ++r) {
+    for (size_t i = 0; i < count; ++i) pairs.emplace_back(r * n + pairs[i].first, r * n + pairs[i].second);
+  }
+  spec.pairs = std::move(pairs);
+  spec.groups = GroupsOver(mesh_->ToList(mesh_->all()));
+  return Collective(std::move(spec), {&x, 1}, {&x->type, 1})[0];
+}
+
+std::vector<ir::Value*> Emitter::Collective(collective::Spec spec, absl::Span<ir::Value* const> operands,
+                                            absl::Span<const ir::Type> results) {
+  spec.site = static_cast<int32_t>(specs_.size());
+  spec.operands.clear();
+  spec.results.clear();
+  for (const ir::Value* v : operands) spec.operands.push_back(ShapedOf(v->type));
+  for (const ir::Type& t : results) spec.results.push_back(ShapedOf(t));
+  if (builder_.location() != nullptr) spec.location = builder_.location()->ToString();
+  ir::Op* op = nullptr;
+  if (backend_ == Backend::kNative) {
+    EmitNative(spec, operands, results, op);
+  } else {
+    ir::AttrDict config;
+    ir::Set(config, "op", spec.ToString());
+    ir::Set(config, "site", ir::TypedInt{ElementType::kI32, spec.site});
+    ir::AttrDict attributes;
+    ir::Set(attributes, "api_version", ir::TypedInt{ElementType::kI32, 4});
+    ir::Set(attributes, "backend_config", std::make_shared<const ir::AttrDict>(std::move(config)));
+    ir::Set(attributes, "call_target_name", std::string(collective::kCustomCallTarget));
+    ir::Set(attributes, "has_side_effect", true);
+    op = builder_.Create(ir::OpKind::kCustomCall, operands, results, std::move(attributes));
+  }
+  specs_.push_back(std::move(spec));
+  return op->results;
+}
+
+bool Emitter::Finish() {
+  for (ir::Op* op : prologue_->ops) op->parent = body_;
+  body_->ops.insert(body_->ops.begin(), prologue_->ops.begin(), prologue_->ops.end());
+  prologue_->ops.clear();
+  if (place_ == nullptr || (ids_[0] == nullptr && ids_[1] == nullptr)) return false;
+  place_->owner = body_;
+  place_->index = static_cast<int>(body_->arguments.size());
+  body_->arguments.push_back(place_);
+  prologue_->arguments.clear();
+  return true;
+}
+
+}  // namespace shardway::spmd

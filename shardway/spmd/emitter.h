@@ -1,0 +1,84 @@
+// Writes the per-device program: a builder that knows the mesh, where this device stands on it, and how
+// the back end spells a collective (design decision 2):
+//
+//   kFfi     one partition; a device's place is a parameter, collectives are @shardway.collective calls
+//   kNative  N partitions; partition_id, and StableHLO's own collectives with lists of devices
+//
+// Both come from the same calls in the same order: site numbers agree. One emitter, one thread.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "shardway/collective/spec.h"
+#include "shardway/ir/builder.h"
+#include "shardway/spmd/program.h"
+
+namespace shardway::spmd {
+
+enum class Backend { kFfi, kNative };
+
+class Emitter {
+ public:
+  // Appends to `body`, the body of the main function of `module`.
+  Emitter(ir::Module* module, ir::Region* body, const Mesh* mesh, int64_t num_replicas, Backend backend);
+
+  ir::Builder& b() { return builder_; }
+  ir::Module* module() { return module_; }
+  const Mesh& mesh() const { return *mesh_; }
+  int64_t num_replicas() const { return num_replicas_; }
+  Backend backend() const { return backend_; }
+
+  // Where this device stands, as scalars that dominate the whole program: i32 row-major index over
+  // `axes`, and the ui32 ids of StableHLO.
+  ir::Value* Coordinate(const AxisList& axes);
+  ir::Value* PartitionId();
+  ir::Value* ReplicaId();
+
+  // Collectives over mesh axes; `x` is a shard. Shapes are local.
+  ir::Value* AllReduce(ir::Value* x, collective::Reduction reduction, const AxisList& axes);
+  ir::Value* AllGather(ir::Value* x, int64_t dim, const AxisList& axes);
+  ir::Value* ReduceScatter(ir::Value* x, collective::Reduction reduction, int64_t dim,
+                           const AxisList& axes);
+  ir::Value* AllToAll(ir::Value* x, int64_t split_dim, int64_t concat_dim, const AxisList& axes);
+  // Pairs of partitions; every replica does the same among its own.
+  ir::Value* Permute(ir::Value* x, std::vector<std::pair<int64_t, int64_t>> pairs);
+  // Any collective: site, operands, results and location are filled in here.
+  std::vector<ir::Value*> Collective(collective::Spec spec, absl::Span<ir::Value* const> operands,
+                                     absl::Span<const ir::Type> results);
+
+  // Groups over logical devices (replica-major) that differ only in these axes.
+  collective::Groups GroupsOver(const AxisList& axes) const;
+  // Arbitrary groups, as mesh axes when they are that.
+  collective::Groups GroupsFromLists(std::vector<std::vector<int64_t>> lists) const;
+
+  // Puts the prologue in its place and, for kFfi, adds the parameter with this device's place if anything
+  // asked for it. Call once, when all is emitted. Returns whether the parameter is there.
+  bool Finish();
+  std::vector<collective::Spec> TakeSpecs() { return std::move(specs_); }
+
+ private:
+  ir::Value* Id(int which);
+  void EmitNative(const collective::Spec& spec, absl::Span<ir::Value* const> operands,
+                  absl::Span<const ir::Type> results, ir::Op*& op);
+
+  ir::Module* module_;
+  ir::Region* body_;
+  ir::Region* prologue_;
+  const Mesh* mesh_;
+  int64_t num_replicas_;
+  Backend backend_;
+  ir::Builder builder_;
+  ir::Value* place_ = nullptr;  // tensor<2xi32>: replica, partition
+  ir::Value* ids_[2] = {nullptr, nullptr};
+  absl::flat_hash_map<AxisList, ir::Value*> coordinates_;
+  std::vector<collective::Spec> specs_;
+};
+
+// The scalar type of reducers, and a region computing `reduction` on it.
+void BuildReducer(ir::Module* module, ir::Region* region, collective::Reduction reduction,
+                  ElementType element);
+
+}  // namespace shardway::spmd

@@ -1,0 +1,315 @@
+#include "shardway/spmd/partitioner.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "shardway/base/status_macros.h"
+#include "shardway/ir/clone.h"
+#include "shardway/spmd/compute_sharding.h"
+#include "shardway/spmd/liveness.h"
+#include "shardway/spmd/reshard.h"
+#include "shardway/spmd/room.h"
+
+namespace shardway::spmd {
+namespace {
+
+// A value of the program in the per-device program: its shard and how it is laid out.
+struct Local {
+  ir::Value* shard = nullptr;
+  Sharding sharding;
+};
+
+class Partitioner {
+ public:
+  Partitioner(const Program& program, const Rules& rules, const std::vector<Sharding>& shardings,
+              Backend backend)
+      : program_(program),
+        rules_(rules),
+        shardings_(shardings),
+        live_(*program.module),
+        locals_(program.module->num_values()),
+        module_(std::make_unique<ir::Module>()),
+        main_(module_->AddFunction("main")),
+        emitter_(module_.get(), main_->body, &program.mesh, program.num_replicas, backend),
+        locations_(module_.get()) {}
+
+  absl::StatusOr<PerDevice> Run() {
+    module_->name = program_.module->name;
+    main_->is_public = true;
+    const ir::Function& source = *program_.module->main();
+    for (const ir::Value* v : source.arguments()) {
+      locals_[v->id] = {module_->AddArgument(main_->body, TypeOf(v)), shardings_[v->id]};
+    }
+    scopes_.emplace_back();
+    for (const ir::Op* op : source.body->ops) {
+      if (op->kind == ir::OpKind::kFuncReturn || op->kind == ir::OpKind::kReturn) {
+        SHARDWAY_RETURN_IF_ERROR(Finish(*op));
+        break;
+      }
+      SHARDWAY_RETURN_IF_ERROR(Visit(*op));
+    }
+    PerDevice result;
+    result.uses_place = emitter_.Finish();
+    main_->arg_attrs.resize(main_->body->arguments.size());
+    result.collectives = emitter_.TakeSpecs();
+    result.module = std::move(module_);
+    return result;
+  }
+
+ private:
+  ir::Type TypeOf(const ir::Value* v) const {
+    return sharding::LocalType(v->type, shardings_[v->id], program_.mesh);
+  }
+
+  absl::Status Finish(const ir::Op& op) {
+    std::vector<ir::Value*> values;
+    for (const ir::Value* v : op.operands) {
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(v, shardings_[v->id]));
+      values.push_back(shard);
+      main_->result_types.push_back(shard->type);
+    }
+    main_->result_attrs.resize(values.size());
+    emitter_.b().FuncReturn(values);
+    return absl::OkStatus();
+  }
+
+  // Sources that cost nothing are made where and how they are wanted.
+  static bool IsCheapSource(const ir::Op& op) {
+    if (op.kind == ir::OpKind::kIota) return true;
+    if (op.kind == ir::OpKind::kBroadcastInDim) return op.operand(0)->type.rank() == 0;
+    if (op.kind != ir::OpKind::kConstant) return false;
+    const ir::Attribute* value = op.Find("value");
+    const auto* constant = value != nullptr ? value->get_if<ir::Constant>() : nullptr;
+    return constant != nullptr && (constant->splat || constant->type.rank() == 0);
+  }
+
+  // The shard of `v` under `want`, resharded at most once in each scope.
+  absl::StatusOr<ir::Value*> Get(const ir::Value* v, const Sharding& want) {
+    const std::pair<uint32_t, Sharding> key{v->id, want};
+    for (size_t i = scopes_.size(); i-- > 0;) {
+      if (auto it = scopes_[i].find(key); it != scopes_[i].end()) return it->second;
+    }
+    ir::Value* shard;
+    if (v->def != nullptr && IsCheapSource(*v->def)) {
+      SHARDWAY_ASSIGN_OR_RETURN(shard, Make(*v->def, want));
+    } else {
+      const Local& local = locals_[v->id];
+      if (local.shard == nullptr) {
+        return absl::InternalError(absl::StrCat("the value ", v->id, " is used before it is made"));
+      }
+      if (local.sharding == want || !v->type.is_tensor()) return local.shard;
+      shard = EmitReshard(emitter_, local.shard, v->type, local.sharding, want, program_.manual_of(v));
+    }
+    scopes_.back().emplace(key, shard);
+    return shard;
+  }
+
+  absl::StatusOr<ir::Value*> Make(const ir::Op& op, const Sharding& want) {
+    const OpRule& rule = rules_.Of(&op);
+    FactorAxes axes(rule.factors.size());
+    ProjectFactors(rule, rule.results[0], want, program_.mesh, axes);
+    std::vector<ir::Value*> operands;
+    std::vector<Sharding> operand_shardings;
+    for (const ir::Value* v : op.operands) {
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(v, Sharding::Replicated(v->type.rank())));
+      operands.push_back(shard);
+      operand_shardings.push_back(Sharding::Replicated(v->type.rank()));
+    }
+    LocalOp local{op,   rule, axes, std::move(operands), std::move(operand_shardings),
+                  {want}, {sharding::LocalType(op.result()->type, want, program_.mesh)}, emitter_};
+    SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> made, RoomOf(op.kind).emit(local));
+    return made[0];
+  }
+
+  absl::Status Visit(const ir::Op& op) {
+    if (!live_.IsLive(op) || IsCheapSource(op)) return absl::OkStatus();
+    emitter_.b().set_location(locations_.CloneLocation(op.location));
+    switch (op.kind) {
+      case ir::OpKind::kWhile:
+        return While(op);
+      case ir::OpKind::kIf:
+      case ir::OpKind::kCase:
+        return Branches(op);
+      case ir::OpKind::kSdyShardingConstraint: {
+        const ir::Value* v = op.operand(0);
+        const Sharding& want = shardings_[op.result()->id];
+        SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(v, want));
+        Bind(op.result(), shard, want);
+        return absl::OkStatus();
+      }
+      default:
+        break;
+    }
+    if (program_.conversions.contains(&op)) return Conversion(op);
+    return Plain(op);
+  }
+
+  void Bind(const ir::Value* v, ir::Value* shard, Sharding sharding) {
+    locals_[v->id] = {shard, std::move(sharding)};
+  }
+
+  // Nothing is computed: the shard of the whole is the whole of the shard.
+  absl::Status Conversion(const ir::Op& op) {
+    const AxisSet manual = program_.conversions.find(&op)->second;
+    const bool to_shard = op.String("call_target_name") == kFullToShard;
+    const ir::Value* whole = to_shard ? op.operand(0) : op.result();
+    Sharding inside = shardings_[whole->id];
+    for (AxisList& axes : inside.dims) {
+      size_t keep = 0;
+      for (size_t i = 0; i < axes.size(); ++i) {
+        if (!sharding::Contains(manual, axes[i])) axes[keep++] = axes[i];
+      }
+      axes.resize(keep);
+    }
+    const ir::Value* part = to_shard ? op.result() : op.operand(0);
+    if (sharding::LocalType(part->type, inside, program_.mesh) != TypeOf(whole)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the manual region at ", op.location->ToString(), ": a value of type ", whole->type.ToString(),
+          " split as ", ToString(shardings_[whole->id], program_.mesh), " is not of type ",
+          part->type.ToString(), " on each device"));
+    }
+    SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op.operand(0), to_shard ? shardings_[whole->id] : inside));
+    Bind(op.result(), shard, to_shard ? inside : shardings_[whole->id]);
+    return absl::OkStatus();
+  }
+
+  absl::Status Plain(const ir::Op& op) {
+    const OpRule& rule = rules_.Of(&op);
+    std::vector<Sharding> have, want;
+    for (const ir::Value* v : op.operands) {
+      const bool cheap = v->def != nullptr && IsCheapSource(*v->def);
+      have.push_back(cheap ? shardings_[v->id] : locals_[v->id].sharding);
+    }
+    for (const ir::Value* v : op.results) want.push_back(shardings_[v->id]);
+    const FactorAxes axes = ChooseComputeSharding(op, rule, have, want, program_.mesh);
+    LocalOp local{op, rule, axes, {}, {}, {}, {}, emitter_};
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      local.operand_shardings.push_back(FromFactors(rule, rule.operands[i], axes, program_.mesh));
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op.operand(i), local.operand_shardings[i]));
+      local.operands.push_back(shard);
+    }
+    for (size_t i = 0; i < op.results.size(); ++i) {
+      local.result_shardings.push_back(FromFactors(rule, rule.results[i], axes, program_.mesh));
+      local.result_types.push_back(
+          sharding::LocalType(op.result(i)->type, local.result_shardings[i], program_.mesh));
+    }
+    SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results, RoomOf(op.kind).emit(local));
+    const AxisSet pending =
+        rule.combine == collective::Reduction::kNone ? 0 : PendingAxes(rule, axes);
+    for (size_t i = 0; i < op.results.size(); ++i) {
+      const ir::Value* v = op.result(i);
+      ir::Value* shard = results[i];
+      if (!v->type.is_tensor()) {
+        Bind(v, shard, {});
+        continue;
+      }
+      Sharding sharding = local.result_shardings[i];
+      if (pending != 0) shard = Combine(v, shard, rule.combine, pending, sharding);
+      shard = EmitReshard(emitter_, shard, v->type, sharding, want[i], program_.manual_of(v));
+      Bind(v, shard, want[i]);
+    }
+    return absl::OkStatus();
+  }
+
+  // Partial results to whole ones; `sharding` becomes what they have then.
+  ir::Value* Combine(const ir::Value* v, ir::Value* partial, collective::Reduction reduction,
+                     AxisSet pending, Sharding& sharding) {
+    CombinePlan plan = PlanCombine(v->type, sharding, shardings_[v->id], pending, program_.mesh);
+    for (const auto& scatter : plan.scatters) {
+      partial = emitter_.ReduceScatter(partial, reduction, scatter.dim, scatter.axes);
+    }
+    partial = emitter_.AllReduce(partial, reduction, plan.reduced);
+    sharding = std::move(plan.after);
+    return partial;
+  }
+
+  // One region of control flow: arguments laid out as given, results as `wants` says.
+  absl::Status Body(const ir::Region& from, ir::Region* to, const std::vector<Sharding>& wants) {
+    ir::Region* outer = emitter_.b().region();
+    const ir::Location* location = emitter_.b().location();
+    emitter_.b().set_region(to);
+    scopes_.emplace_back();
+    for (const ir::Value* v : from.arguments) {
+      Bind(v, module_->AddArgument(to, TypeOf(v)), shardings_[v->id]);
+    }
+    for (const ir::Op* op : from.ops) {
+      if (op->kind != ir::OpKind::kReturn) {
+        SHARDWAY_RETURN_IF_ERROR(Visit(*op));
+        continue;
+      }
+      std::vector<ir::Value*> values;
+      for (size_t i = 0; i < op->operands.size(); ++i) {
+        SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op->operand(i), wants[i]));
+        values.push_back(shard);
+      }
+      emitter_.b().Return(values);
+    }
+    scopes_.pop_back();
+    emitter_.b().set_region(outer);
+    emitter_.b().set_location(location);
+    return absl::OkStatus();
+  }
+
+  absl::Status While(const ir::Op& op) {
+    // The state is laid out as the body's arguments; the condition's have the same by propagation.
+    const ir::Region& body = *op.regions[1];
+    std::vector<ir::Value*> operands;
+    std::vector<ir::Type> types;
+    std::vector<Sharding> state;
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      state.push_back(shardings_[body.arguments[i]->id]);
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op.operand(i), state[i]));
+      operands.push_back(shard);
+      types.push_back(shard->type);
+      if (shardings_[op.regions[0]->arguments[i]->id] != state[i]) {
+        return absl::InternalError(absl::StrCat("the loop at ", op.location->ToString(),
+                                                ": condition and body disagree about its state"));
+      }
+    }
+    ir::Op* loop = emitter_.b().Create(ir::OpKind::kWhile, operands, types);
+    const std::vector<Sharding> scalar = {Sharding::Replicated(0)};
+    SHARDWAY_RETURN_IF_ERROR(Body(*op.regions[0], module_->AddRegion(loop), scalar));
+    SHARDWAY_RETURN_IF_ERROR(Body(body, module_->AddRegion(loop), state));
+    for (size_t i = 0; i < op.results.size(); ++i) Bind(op.result(i), loop->result(i), state[i]);
+    return absl::OkStatus();
+  }
+
+  absl::Status Branches(const ir::Op& op) {
+    std::vector<ir::Type> types;
+    std::vector<Sharding> wants;
+    for (const ir::Value* v : op.results) {
+      wants.push_back(shardings_[v->id]);
+      types.push_back(TypeOf(v));
+    }
+    SHARDWAY_ASSIGN_OR_RETURN(ir::Value * index, Get(op.operand(0), Sharding::Replicated(0)));
+    ir::Op* branches = emitter_.b().Create(op.kind, {&index, 1}, types);
+    for (const ir::Region* region : op.regions) {
+      SHARDWAY_RETURN_IF_ERROR(Body(*region, module_->AddRegion(branches), wants));
+    }
+    for (size_t i = 0; i < op.results.size(); ++i) Bind(op.result(i), branches->result(i), wants[i]);
+    return absl::OkStatus();
+  }
+
+  const Program& program_;
+  const Rules& rules_;
+  const std::vector<Sharding>& shardings_;
+  Liveness live_;
+  std::vector<Local> locals_;  // by Value::id
+  std::unique_ptr<ir::Module> module_;
+  ir::Function* main_;
+  Emitter emitter_;
+  ir::Cloner locations_;
+  std::vector<absl::flat_hash_map<std::pair<uint32_t, Sharding>, ir::Value*>> scopes_;
+};
+
+}  // namespace
+
+absl::StatusOr<PerDevice> Partition(const Program& program, const Rules& rules,
+                                    const std::vector<Sharding>& shardings, Backend backend) {
+  return Partitioner(program, rules, shardings, backend).Run();
+}
+
+}  // namespace shardway::spmd

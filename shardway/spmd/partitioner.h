@@ -1,0 +1,25 @@
+// From a program and a sharding for every value to one per-device program (GSPMD §4).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "shardway/collective/spec.h"
+#include "shardway/spmd/emitter.h"
+#include "shardway/spmd/propagation.h"
+
+namespace shardway::spmd {
+
+struct PerDevice {
+  std::unique_ptr<ir::Module> module;  // one function, main; independent of the program it came from
+  bool uses_place = false;             // main's last parameter is tensor<2xi32>: (replica, partition)
+  std::vector<collective::Spec> collectives;  // by site
+};
+
+// `shardings` by Value::id, as Propagate gives them; main's arguments and returned values are exactly so
+// at the boundary. UNIMPLEMENTED or INVALID_ARGUMENT naming the operator and the user's line.
+absl::StatusOr<PerDevice> Partition(const Program& program, const Rules& rules,
+                                    const std::vector<Sharding>& shardings, Backend backend);
+
+}  // namespace shardway::spmd

@@ -1,0 +1,94 @@
+#include "shardway/spmd/reshard.h"
+
+namespace shardway::spmd {
+namespace {
+
+using sharding::CeilDiv;
+
+// Digits of a device over some atoms, as one row-major number, and back.
+int64_t Index(const Mesh& mesh, int64_t device, const AxisList& axes) {
+  int64_t index = 0;
+  for (uint8_t a : axes) index = index * mesh.size(a) + device / mesh.stride(a) % mesh.size(a);
+  return index;
+}
+int64_t Place(const Mesh& mesh, int64_t index, const AxisList& axes) {
+  int64_t device = 0;
+  for (size_t i = axes.size(); i-- > 0;) {
+    device += index % mesh.size(axes[i]) * mesh.stride(axes[i]);
+    index /= mesh.size(axes[i]);
+  }
+  return device;
+}
+
+// Who holds the tile that each device wants. Atoms that split nothing keep their digits as far as they can,
+// so that what is already in place stays.
+std::vector<std::pair<int64_t, int64_t>> PermutePairs(const Mesh& mesh, const Sharding& from,
+                                                      const Sharding& to, AxisSet manual) {
+  const AxisList fixed = mesh.ToList(manual);
+  const AxisList free_from = mesh.ToList(mesh.all() & ~manual & ~from.used());
+  const AxisList free_to = mesh.ToList(mesh.all() & ~manual & ~to.used());
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  for (int64_t target = 0; target < mesh.num_devices(); ++target) {
+    int64_t source = Place(mesh, Index(mesh, target, fixed), fixed) +
+                     Place(mesh, Index(mesh, target, free_to), free_from);
+    for (int d = 0; d < from.rank(); ++d) {
+      source += Place(mesh, Index(mesh, target, to.dims[d]), from.dims[d]);
+    }
+    pairs.emplace_back(source, target);
+  }
+  return pairs;
+}
+
+}  // namespace
+
+ir::Value* SliceTile(Emitter& e, ir::Value* x, int dim, int64_t tile, const AxisList& axes) {
+  ir::Builder& b = e.b();
+  const int64_t total = tile * e.mesh().SizeOf(axes);
+  if (total > x->type.dims[dim]) {
+    std::vector<int64_t> low(x->type.rank()), high(x->type.rank());
+    high[dim] = total - x->type.dims[dim];
+    x = b.Pad(x, b.SplatInt(ir::Type::Scalar(x->type.element), 0), low, high);
+  }
+  if (total == tile && x->type.dims[dim] == tile) return x;
+  const ir::Type i32 = ir::Type::Scalar(ElementType::kI32);
+  ir::Value* zero = b.SplatInt(i32, 0);
+  std::vector<ir::Value*> starts(x->type.rank(), zero);
+  starts[dim] = b.Binary(ir::OpKind::kMultiply, e.Coordinate(axes), b.SplatInt(i32, tile));
+  std::vector<int64_t> sizes(x->type.dims.begin(), x->type.dims.end());
+  sizes[dim] = tile;
+  return b.DynamicSlice(x, starts, sizes);
+}
+
+ir::Value* EmitReshard(Emitter& e, ir::Value* local, const ir::Type& type, const Sharding& from,
+                       const Sharding& to, AxisSet manual) {
+  if (from == to) return local;
+  const Mesh& mesh = e.mesh();
+  if (type.num_elements() == 0) return e.b().SplatInt(sharding::LocalType(type, to, mesh), 0);
+  const Sharding* before = &from;
+  const auto steps = PlanReshard(type, from, to, mesh);
+  for (const ReshardStep& step : steps) {
+    const ir::Type after = sharding::LocalType(type, step.after, mesh);
+    switch (step.kind) {
+      case ReshardStep::Kind::kSlice:
+        local = SliceTile(e, local, step.dim, after.dims[step.dim], step.axes);
+        break;
+      case ReshardStep::Kind::kAllGather:
+        local = e.AllGather(local, step.dim, step.axes);
+        if (local->type.dims[step.dim] > after.dims[step.dim]) {
+          std::vector<int64_t> starts(after.rank());
+          local = e.b().Slice(local, starts, after.dims);
+        }
+        break;
+      case ReshardStep::Kind::kAllToAll:
+        local = e.AllToAll(local, step.to_dim, step.dim, step.axes);
+        break;
+      case ReshardStep::Kind::kPermute:
+        local = e.Permute(local, PermutePairs(mesh, *before, step.after, manual));
+        break;
+    }
+    before = &step.after;
+  }
+  return local;
+}
+
+}  // namespace shardway::spmd

@@ -1,0 +1,96 @@
+// A room: everything the partitioner knows about one family of operators. See README.md for how to add one.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "shardway/spmd/emitter.h"
+#include "shardway/spmd/op_rule.h"
+
+namespace shardway::spmd {
+
+// One operator on its way into the per-device program. Operands already have the shardings that
+// `rule` and `axes` ask for; a room returns one value of `result_types` for each result. Where a
+// reduction factor is split and the rule names how partial results combine, a room returns partial
+// results and the partitioner combines them.
+struct LocalOp {
+  const ir::Op& op;
+  const OpRule& rule;
+  const FactorAxes& axes;                  // how each factor is split
+  std::vector<ir::Value*> operands;        // shards
+  std::vector<Sharding> operand_shardings;
+  std::vector<Sharding> result_shardings;
+  std::vector<ir::Type> result_types;      // local
+  Emitter& e;
+
+  const Mesh& mesh() const { return e.mesh(); }
+  int64_t parts(int factor) const { return e.mesh().SizeOf(axes[factor]); }
+  // Whether some shards of this factor end in padding.
+  bool uneven(int factor) const { return rule.factors[factor].size % parts(factor) != 0; }
+};
+
+using LocalResults = absl::StatusOr<std::vector<ir::Value*>>;
+
+struct Room {
+  OpRule (*rule)(const ir::Op& op);
+  LocalResults (*emit)(LocalOp& local);
+};
+
+// Of every operator without regions that run programs (while, if, case are control_flow.cc's), conversions and
+// constraints aside. Unknown operators get the fallback: replicated operands, the operator as it is.
+const Room& RoomOf(ir::OpKind kind);
+
+// The operator as it is, on local shapes; its regions are cloned.
+LocalResults EmitAsIs(LocalOp& local);
+// The same with other attributes.
+LocalResults EmitWith(LocalOp& local, ir::AttrDict attributes);
+
+// `x`, a shard under `sharding` of a value of `type`, with its padding along `dim` replaced by the scalar
+// `fill`. Nothing is emitted when there is none.
+ir::Value* MaskPadding(Emitter& e, ir::Value* x, const ir::Type& type, const Sharding& sharding, int dim,
+                       ir::Value* fill);
+
+// Copies a region whose operators are plain (the body of a reduction, a comparator): Shardy's
+// annotations in it are dropped. It must not use values from outside.
+absl::Status CloneBody(const ir::Region& from, ir::Region* to, ir::Module* module);
+
+// ---- the rooms ----
+OpRule ElementwiseRule(const ir::Op&);
+OpRule BroadcastRule(const ir::Op&);
+OpRule TransposeRule(const ir::Op&);
+OpRule ReshapeRule(const ir::Op&);
+OpRule ReduceRule(const ir::Op&);
+LocalResults EmitReduce(LocalOp&);
+OpRule DotGeneralRule(const ir::Op&);
+LocalResults EmitDotGeneral(LocalOp&);
+OpRule IotaRule(const ir::Op&);
+LocalResults EmitIota(LocalOp&);
+OpRule ConstantRule(const ir::Op&);
+LocalResults EmitConstant(LocalOp&);
+OpRule SliceRule(const ir::Op&);
+LocalResults EmitSlice(LocalOp&);
+OpRule DynamicSliceRule(const ir::Op&);
+LocalResults EmitDynamicSlice(LocalOp&);
+OpRule DynamicUpdateSliceRule(const ir::Op&);
+LocalResults EmitDynamicUpdateSlice(LocalOp&);
+OpRule PadRule(const ir::Op&);
+OpRule ConcatenateRule(const ir::Op&);
+OpRule ReverseRule(const ir::Op&);
+OpRule SortRule(const ir::Op&);
+OpRule GatherRule(const ir::Op&);
+LocalResults EmitGather(LocalOp&);
+OpRule ScatterRule(const ir::Op&);
+LocalResults EmitScatter(LocalOp&);
+OpRule CollectiveRule(const ir::Op&);
+LocalResults EmitCollective(LocalOp&);
+OpRule PlaceRule(const ir::Op&);
+LocalResults EmitPlace(LocalOp&);
+OpRule CustomCallRule(const ir::Op&);
+LocalResults EmitCustomCall(LocalOp&);
+OpRule ConvolutionRule(const ir::Op&);
+LocalResults EmitConvolution(LocalOp&);
+OpRule ReduceWindowRule(const ir::Op&);
+OpRule BatchedLinalgRule(const ir::Op&);
+OpRule FftRule(const ir::Op&);
+
+}  // namespace shardway::spmd
