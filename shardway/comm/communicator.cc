@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::Create(Optio
   }
   // All hosts are taken to be on this machine: with devices on others this errs on the side of not
   // spinning.
-  const bool spin = static_cast<int>(hosts.host_of_device.size()) <= Cores();
+  const bool spin = options.spin && static_cast<int>(hosts.host_of_device.size()) <= Cores();
   std::unique_ptr<SharedSegment> segment;
   if (options.shared_memory_fd >= 0) {
     int num_hosts = options.host + 1;
