@@ -40,8 +40,8 @@ class Communicator {
     // alone.
     int shared_memory_fd = -1;
     uint64_t shared_memory_bytes = 0;
-    // Whether a device may wait a few microseconds in its call before it is suspended. It does so only
-    // where there are as many cores as devices, and soon stops where it doesn't help.
+    // Whether a device may wait a few microseconds in its call before it is suspended. It does so
+    // only where there are as many cores as devices, and soon stops where it doesn't help.
     bool spin = true;
     Clock* clock = nullptr;  // null: the real one
   };
