@@ -73,7 +73,7 @@ def ratios(result: dict[str, Any]) -> list[str]:
             said = [
                 f"{ours} / {theirs} {rates[ours] / rates[theirs]:.2f}"
                 for ours in ("shardway", "shardway_hosts")
-                for theirs in ("jax_gloo", "bare")
+                for theirs in ("jax_gloo", "bare", "bare_no_spin")
                 if rates.get(ours) and rates.get(theirs)
             ]
             if said:

@@ -24,6 +24,12 @@ STYLES: dict[str, dict[str, Any]] = {
     "jax_single": {"label": "JAX, one process", "color": "tab:purple", "marker": "D"},
     "ray": {"label": "Ray actors", "color": "tab:green", "marker": "x"},
     "bare": {"label": "bare loop (no runtime)", "color": "0.5", "marker": ".", "linestyle": "--"},
+    "bare_no_spin": {
+        "label": "bare loop, not spinning",
+        "color": "0.7",
+        "marker": ".",
+        "linestyle": ":",
+    },
 }
 
 

@@ -118,14 +118,23 @@ def ray(devices: int, modes: Sequence[str], options: Options) -> Measured:
     return _measured(processes.run([command], settings, options.deadline_s))
 
 
-def bare(devices: int, modes: Sequence[str], options: Options) -> Measured:
-    """The same executables and collective handlers driven by plain threads, with no runtime."""
+def _bare(flag: str, devices: int, modes: Sequence[str], options: Options) -> Measured:
     import lammps_jax_pjrt_cpu
 
     if not options.bare_loop.exists():
         return Measured(reason=f"{options.bare_loop} is not built")
-    command = [str(options.bare_loop), lammps_jax_pjrt_cpu.PLUGIN_PATH, str(devices), *modes]
+    command = [str(options.bare_loop), lammps_jax_pjrt_cpu.PLUGIN_PATH, str(devices), *modes, flag]
     return _measured(processes.run([command], {}, options.deadline_s))
+
+
+def bare(devices: int, modes: Sequence[str], options: Options) -> Measured:
+    """The same executables and collective handlers driven by plain threads, with no runtime."""
+    return _bare("--spin", devices, modes, options)
+
+
+def bare_no_spin(devices: int, modes: Sequence[str], options: Options) -> Measured:
+    """The bare loop without spinning, which only pays where each device has a core to itself."""
+    return _bare("--no-spin", devices, modes, options)
 
 
 PEERS: dict[str, Peer] = {
@@ -136,4 +145,5 @@ PEERS: dict[str, Peer] = {
     "jax_single": jax_single,
     "ray": ray,
     "bare": bare,
+    "bare_no_spin": bare_no_spin,
 }
