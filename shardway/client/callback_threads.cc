@@ -1,8 +1,8 @@
 #include "shardway/client/callback_threads.h"
 
-#include <thread>
 #include <utility>
 
+#include "shardway/client/quiet_thread.h"
 #include "shardway/wire/validate.h"
 
 namespace shardway::client {
@@ -18,7 +18,7 @@ void CallbackThreads::Call(wire::Callback call) {
   queue_.push_back(std::move(call));
   if (static_cast<int>(queue_.size()) > idle_ && threads_ < kMaxThreads) {
     ++threads_;
-    std::thread([self = shared_from_this()] { self->ThreadMain(); }).detach();
+    StartQuietThread("shardway call", [self = shared_from_this()] { self->ThreadMain(); }).detach();
   } else {
     work_.NotifyOne();
   }

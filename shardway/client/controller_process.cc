@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardway/base/logging.h"
+#include "shardway/client/quiet_thread.h"
 #include "shardway/wire/socket.h"
 
 #ifndef CLOSE_RANGE_CLOEXEC
@@ -71,7 +72,9 @@ absl::StatusOr<std::unique_ptr<ControllerProcess>> ControllerProcess::Start(
   std::promise<Started> promise;
   std::future<Started> future = promise.get_future();
   auto shared = std::make_shared<Shared>();
-  std::thread keeper([&, shared, promise = std::move(promise)]() mutable {
+  std::thread keeper = StartQuietThread("shardway keeper", [&, shared,
+                                                            promise =
+                                                                std::move(promise)]() mutable {
     std::vector<char*> argv;
     argv.push_back(const_cast<char*>(binary.c_str()));
     for (std::string& argument : arguments) argv.push_back(argument.data());

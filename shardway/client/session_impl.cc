@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
+#include "shardway/client/quiet_thread.h"
 #include "shardway/client/strided_copy.h"
 #include "shardway/wire/protocol.h"
 
@@ -71,8 +72,8 @@ SessionImpl::SessionImpl(std::unique_ptr<wire::Channel> channel,
     devices_.push_back({device.id(), device.island(), device.host(), device.local(),
                         std::vector<int>(device.coords().begin(), device.coords().end())});
   }
-  threads_->reader = std::thread([this] { ReaderMain(); });
-  threads_->housekeeper = std::thread([this] { HousekeeperMain(); });
+  threads_->reader = StartQuietThread("shardway reader", [this] { ReaderMain(); });
+  threads_->housekeeper = StartQuietThread("shardway house", [this] { HousekeeperMain(); });
 }
 
 SessionImpl::~SessionImpl() {

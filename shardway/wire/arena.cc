@@ -16,8 +16,9 @@ namespace shardway::wire {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-// Freed stretches from this size on are given back to the system; smaller ones stay warm.
-constexpr uint64_t kPunchBytes = 16 << 20;
+constexpr uint64_t kWarmBytes = uint64_t{256} << 20;
+// Giving pages back costs system calls and, when they are used again, page faults.
+constexpr uint64_t kReleaseBytes = 16 << 20;
 
 constexpr uint64_t RoundUp(uint64_t value, uint64_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -84,11 +85,7 @@ bool ArenaAllocator::Free(uint64_t offset) {
   uint64_t size = found->second;
   used_.erase(found);
   used_bytes_ -= size;
-  if (size >= kPunchBytes) {
-    const uint64_t from = RoundUp(offset, kPage);
-    madvise(view_->Block(0, view_->bytes())->data() + from, (offset + size - from) / kPage * kPage,
-            MADV_REMOVE);
-  }
+  if (offset + size > kWarmBytes) unreleased_ += size;
   auto next = free_.lower_bound(offset);
   if (next != free_.begin()) {
     const auto previous = std::prev(next);
@@ -103,7 +100,17 @@ bool ArenaAllocator::Free(uint64_t offset) {
     EraseFree(next);
   }
   InsertFree(offset, size);
+  if (unreleased_ >= kReleaseBytes) {
+    unreleased_ = 0;
+    Release(offset, size);
+  }
   return true;
+}
+
+void ArenaAllocator::Release(uint64_t offset, uint64_t size) {
+  const uint64_t from = std::max(RoundUp(offset, kPage), kWarmBytes);
+  const uint64_t to = (offset + size) / kPage * kPage;
+  if (from < to) madvise(Address(from), to - from, MADV_REMOVE);
 }
 
 char* ArenaAllocator::Address(uint64_t offset) const { return view_->Block(offset, 0)->data(); }

@@ -57,8 +57,9 @@ class ArenaView {
   uint64_t bytes_;
 };
 
-// Hands out blocks of an arena: best fit, neighbours coalesce when freed. Memory of large freed
-// blocks goes back to the system. Thread-safe.
+// Hands out blocks of an arena: best fit, neighbours coalesce when freed. The first 256 MiB stay
+// warm (their pages are not given back); beyond them, what is freed goes back to the system in
+// large pieces. Thread-safe.
 class ArenaAllocator {
  public:
   explicit ArenaAllocator(std::unique_ptr<ArenaView> view);
@@ -76,6 +77,8 @@ class ArenaAllocator {
  private:
   void InsertFree(uint64_t offset, uint64_t size) SHARDWAY_REQUIRES(mutex_);
   void EraseFree(std::map<uint64_t, uint64_t>::iterator it) SHARDWAY_REQUIRES(mutex_);
+  // Gives the pages of a free stretch back.
+  void Release(uint64_t offset, uint64_t size);
 
   const std::unique_ptr<ArenaView> view_;
   mutable Mutex mutex_;
@@ -83,6 +86,7 @@ class ArenaAllocator {
   std::set<std::pair<uint64_t, uint64_t>> free_by_size_ SHARDWAY_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, uint64_t> used_ SHARDWAY_GUARDED_BY(mutex_);  // offset → size
   uint64_t used_bytes_ SHARDWAY_GUARDED_BY(mutex_) = 0;
+  uint64_t unreleased_ SHARDWAY_GUARDED_BY(mutex_) = 0;  // freed beyond the warm part
 };
 
 }  // namespace shardway::wire

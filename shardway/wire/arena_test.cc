@@ -74,16 +74,24 @@ TEST(ArenaAllocatorTest, ImpossibleSizes) {
   EXPECT_TRUE(arena.Allocate(0).has_value());
 }
 
-TEST(ArenaAllocatorTest, FreedMemoryOfLargeBlocksReadsAsZero) {
-  ArenaAllocator arena(MakeView(uint64_t{64} << 20));
-  const auto small = arena.Allocate(100);
-  const auto large = arena.Allocate(uint64_t{32} << 20);
-  ASSERT_TRUE(small.has_value() && large.has_value());
-  std::memset(arena.Address(*small), 1, 100);
-  std::memset(arena.Address(*large), 1, uint64_t{32} << 20);
-  EXPECT_TRUE(arena.Free(*large));
-  EXPECT_EQ(arena.Address(*small)[99], 1);  // a page shared with a neighbour stays
-  EXPECT_EQ(arena.Address(*large)[uint64_t{16} << 20], 0);
+TEST(ArenaAllocatorTest, MemoryBeyondTheWarmPartIsGivenBack) {
+  constexpr uint64_t kMiB = 1 << 20;
+  ArenaAllocator arena(MakeView(512 * kMiB));
+  const auto warm = arena.Allocate(200 * kMiB);
+  const auto across = arena.Allocate(100 * kMiB + 100);
+  const auto neighbour = arena.Allocate(100);
+  ASSERT_TRUE(warm.has_value() && across.has_value() && neighbour.has_value());
+  const uint64_t cold = 290 * kMiB;
+  *arena.Address(*warm) = 1;
+  *arena.Address(*across) = 1;
+  *arena.Address(cold) = 1;
+  *arena.Address(*neighbour) = 1;
+  EXPECT_TRUE(arena.Free(*across));
+  EXPECT_TRUE(arena.Free(*warm));
+  EXPECT_EQ(*arena.Address(*warm), 1);
+  EXPECT_EQ(*arena.Address(*across), 1);
+  EXPECT_EQ(*arena.Address(cold), 0);
+  EXPECT_EQ(*arena.Address(*neighbour), 1);  // a page shared with a neighbour stays
 }
 
 TEST(ArenaAllocatorTest, RandomBlocksNeverOverlap) {

@@ -23,6 +23,8 @@ namespace {
 
 // How often whoever sleeps looks whether the peer still lives. Wakes don't wait for it.
 constexpr Duration kLookAtPeer = std::chrono::milliseconds(50);
+// A descriptor is on the socket before its message is in the ring; an honest peer's is there.
+constexpr Duration kDescriptorWait = std::chrono::seconds(1);
 // Larger messages are copied in pieces, so that the reader can begin while the writer goes on.
 constexpr uint64_t kPieceBytes = 128 << 10;
 // A receive buffer larger than this is given back after its message.
@@ -191,7 +193,7 @@ class SharedMemoryChannel final : public Channel {
   absl::Status TakeFrame(const RingReader::Frame& frame) {
     if (buffer_.size() + frame.size > kMaxMessageBytes) return Broken("a message over the limit");
     if ((frame.flags & kFrameFd) != 0) {
-      auto descriptor = ReceiveDescriptor(socket_, options_.handshake_timeout);
+      auto descriptor = ReceiveDescriptor(socket_, kDescriptorWait);
       if (!descriptor.ok()) {
         Close();
         return descriptor.status();
