@@ -51,7 +51,7 @@ def _make_client() -> Any:
     from jax._src import xla_bridge
     from jax._src.lib import xla_client
 
-    from shardway import callbacks
+    from shardway import callbacks, resharding
 
     library = library_path()
     if not xla_client.pjrt_plugin_loaded(NAME):
@@ -62,4 +62,5 @@ def _make_client() -> Any:
         options["binary"] = str(binary)
     client = xla_bridge.make_pjrt_c_api_client(NAME, options)
     callbacks.install(library)
+    resharding.install()
     return client

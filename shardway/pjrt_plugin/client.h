@@ -19,7 +19,8 @@ struct PJRT_Client {
   PJRT_Client(const PJRT_Client&) = delete;
   ~PJRT_Client();
 
-  // First member, last to go: arrays held below free themselves in it.
+  // First member, last to go: arrays held below free themselves in it. Null once the process is
+  // exiting: what other libraries' destructors still release then is gone already.
   std::unique_ptr<shardway::client::Session> session;
   std::string platform_name;
   std::string platform_version;

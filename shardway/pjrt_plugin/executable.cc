@@ -317,7 +317,9 @@ PJRT_Error* LoadedExecutableAddressableDevices(
 PJRT_Error* LoadedExecutableDelete(PJRT_LoadedExecutable_Delete_Args* args) {
   if (!args->executable->deleted.exchange(true, std::memory_order_acq_rel)) {
     const ProgramInfo& info = *args->executable->info;
-    info.client->session->FreeProgram(info.program.id);
+    if (info.client->session != nullptr) {  // else closed at exit
+      info.client->session->FreeProgram(info.program.id);
+    }
   }
   return nullptr;
 }

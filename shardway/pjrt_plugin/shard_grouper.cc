@@ -16,7 +16,9 @@ absl::Status Unwanted() {
 
 }  // namespace
 
-ShardGrouper::~ShardGrouper() { Flush(); }
+ShardGrouper::~ShardGrouper() {
+  if (client_->session != nullptr) Flush();
+}
 
 bool ShardGrouper::Group::Fits(ElementType element, absl::Span<const int64_t> dims,
                                const PJRT_Memory* memory) const {
