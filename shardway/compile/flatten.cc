@@ -395,6 +395,35 @@ class Flattener {
     auto results = InlineScalars(from, to, 0);
     SHARDWAY_RETURN_IF_ERROR(results.status());
     ir::Builder(to_.get(), to).Return(*results);
+    absl::flat_hash_map<const ir::Value*, ir::Value*> inside;
+    return ImportConstants(to, to, inside);
+  }
+
+  // MLIR moves constants out of such bodies; XLA's computations stand alone. Brings them back in.
+  absl::Status ImportConstants(ir::Region* body, ir::Region* region,
+                               absl::flat_hash_map<const ir::Value*, ir::Value*>& inside) {
+    for (ir::Value* v : region->arguments) inside[v] = v;
+    for (size_t i = 0; i < region->ops.size(); ++i) {
+      ir::Op* op = region->ops[i];
+      for (ir::Value*& v : op->operands) {
+        ir::Value*& here = inside[v];
+        if (here == nullptr) {
+          if (v->def == nullptr || v->def->kind != ir::OpKind::kConstant) {
+            return absl::UnimplementedError(
+                absl::StrCat("the body of the operator at ", op->location->ToString(),
+                             " uses a value from outside; pass it as an operand"));
+          }
+          ir::Op* copy = to_->Append(body, ir::OpKind::kConstant, {}, {&v->type, 1}, v->def->location);
+          copy->attributes = v->def->attributes;
+          std::rotate(body->ops.begin(), body->ops.end() - 1, body->ops.end());
+          if (body == region) ++i;
+          here = copy->result();
+        }
+        v = here;
+      }
+      for (ir::Value* v : op->results) inside[v] = v;
+      for (ir::Region* inner : op->regions) SHARDWAY_RETURN_IF_ERROR(ImportConstants(body, inner, inside));
+    }
     return absl::OkStatus();
   }
 

@@ -37,6 +37,7 @@ class Chooser {
     for (size_t i = 0; i < results.size(); ++i) {
       tensors_.push_back({&op.results[i]->type, &rule.results[i], &results[i], true});
     }
+    FindLoops();
   }
 
   FactorAxes Choose() {
@@ -76,6 +77,27 @@ class Chooser {
   }
 
  private:
+  // Factors that meet in no tensor, not even by way of others, are loops of their own (a barrier over several
+  // values): each may use all axes.
+  void FindLoops() {
+    loop_of_.resize(rule_.factors.size());
+    std::iota(loop_of_.begin(), loop_of_.end(), 0);
+    auto root = [&](int f) {
+      while (loop_of_[f] != f) f = loop_of_[f] = loop_of_[loop_of_[f]];
+      return f;
+    };
+    for (const Tensor& tensor : tensors_) {
+      int first = -1;
+      for (const auto& dim : *tensor.factors) {
+        for (int f : dim) {
+          if (first < 0) first = root(f);
+          loop_of_[root(f)] = first;
+        }
+      }
+    }
+    for (size_t f = 0; f < loop_of_.size(); ++f) loop_of_[f] = root(static_cast<int>(f));
+  }
+
   double Bytes(const Tensor& t) const {
     return t.type->is_tensor()
                ? static_cast<double>(LocalType(*t.type, *t.sharding, mesh_).num_bytes())
@@ -89,10 +111,11 @@ class Chooser {
     FactorAxes mine(rule_.factors.size());
     bool agreed = true;
     ProjectFactors(rule_, *tensor.factors, *tensor.sharding, mesh_, mine, &agreed);
-    AxisSet used = 0;
-    for (const AxisList& list : axes) used |= sharding::ToSet(list);
+    std::vector<AxisSet> used_in_loop(axes.size());
+    for (size_t f = 0; f < axes.size(); ++f) used_in_loop[loop_of_[f]] |= sharding::ToSet(axes[f]);
     for (size_t f = 0; f < mine.size(); ++f) {
       if (IsPrefix(mine[f], axes[f])) continue;
+      AxisSet& used = used_in_loop[loop_of_[f]];
       if (!IsPrefix(axes[f], mine[f])) {
         agreed = false;
         continue;
@@ -203,6 +226,7 @@ class Chooser {
   const OpRule& rule_;
   const Mesh& mesh_;
   std::vector<Tensor> tensors_;
+  std::vector<int> loop_of_;  // by factor
 };
 
 }  // namespace

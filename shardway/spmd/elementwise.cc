@@ -4,15 +4,6 @@
 namespace shardway::spmd {
 
 OpRule ElementwiseRule(const ir::Op& op) {
-  if (op.kind == ir::OpKind::kOptimizationBarrier) {
-    OpRule rule;
-    rule.preserves_shape = true;
-    for (const ir::Value* v : op.operands) {
-      rule.operands.push_back(rule.NewTensor(v->type));
-      rule.results.push_back(rule.operands.back());
-    }
-    return rule;
-  }
   if (op.kind == ir::OpKind::kBitcastConvert &&
       op.operand(0)->type.rank() != op.result()->type.rank()) {
     // The longer one has a minor dimension more, which holds the parts of one element.

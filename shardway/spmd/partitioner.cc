@@ -133,6 +133,8 @@ class Partitioner {
       case ir::OpKind::kIf:
       case ir::OpKind::kCase:
         return Branches(op);
+      case ir::OpKind::kOptimizationBarrier:
+        return Barrier(op);
       case ir::OpKind::kSdyShardingConstraint: {
         const ir::Value* v = op.operand(0);
         const Sharding& want = shardings_[op.result()->id];
@@ -173,6 +175,22 @@ class Partitioner {
     }
     SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op.operand(0), to_shard ? shardings_[whole->id] : inside));
     Bind(op.result(), shard, to_shard ? inside : shardings_[whole->id]);
+    return absl::OkStatus();
+  }
+
+  // Every value passes as its result is wanted.
+  absl::Status Barrier(const ir::Op& op) {
+    std::vector<ir::Value*> operands;
+    std::vector<ir::Type> types;
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op.operand(i), shardings_[op.result(i)->id]));
+      operands.push_back(shard);
+      types.push_back(shard->type);
+    }
+    ir::Op* barrier = emitter_.b().Create(op.kind, operands, types, op.attributes);
+    for (size_t i = 0; i < op.results.size(); ++i) {
+      Bind(op.result(i), barrier->result(i), shardings_[op.result(i)->id]);
+    }
     return absl::OkStatus();
   }
 

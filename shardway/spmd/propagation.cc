@@ -75,6 +75,9 @@ class Propagator {
       if (HasBodies(*op)) {
         for (const ir::Region* body : op->regions) Visit(*body);
         TieBodies(*op);
+      } else if (op->kind == ir::OpKind::kOptimizationBarrier) {
+        // As many independent identities: one node each, a barrier may hold hundreds of values.
+        for (size_t i = 0; i < op->results.size(); ++i) Tie({op->operands[i], op->results[i]});
       } else if (op->kind == ir::OpKind::kReturn || op->kind == ir::OpKind::kFuncReturn) {
         continue;
       } else {
@@ -102,7 +105,7 @@ class Propagator {
   }
 
   void Tie(std::vector<const ir::Value*> values) {
-    if (values[0]->type.rank() == 0) return;
+    if (!values[0]->type.is_tensor() || values[0]->type.rank() == 0) return;
     OpRule& rule = ties_.emplace_back();
     rule.preserves_shape = true;
     rule.results.push_back(rule.NewTensor(values[0]->type));
@@ -234,6 +237,7 @@ Rules::Rules(const Program& program) { Add(*program.module->main()->body, progra
 void Rules::Add(const ir::Region& region, const Program& program) {
   for (const ir::Op* op : region.ops) {
     if (op->kind == ir::OpKind::kReturn || op->kind == ir::OpKind::kFuncReturn) continue;
+    if (op->kind == ir::OpKind::kOptimizationBarrier) continue;
     if (HasBodies(*op)) {
       for (const ir::Region* body : op->regions) Add(*body, program);
       continue;

@@ -37,7 +37,7 @@ const Room& RoomOf(ir::OpKind kind) {
     case K::kConvert: case K::kCosine: case K::kDivide: case K::kExponential:
     case K::kExponentialMinusOne: case K::kFloor: case K::kImag: case K::kIsFinite: case K::kLog:
     case K::kLogPlusOne: case K::kLogistic: case K::kMap: case K::kMaximum: case K::kMinimum:
-    case K::kMultiply: case K::kNegate: case K::kNot: case K::kOptimizationBarrier: case K::kOr:
+    case K::kMultiply: case K::kNegate: case K::kNot: case K::kOr:
     case K::kPopcnt: case K::kPower: case K::kReal: case K::kReducePrecision: case K::kRemainder:
     case K::kRoundNearestEven: case K::kRoundNearestAfz: case K::kRsqrt: case K::kSelect:
     case K::kShiftLeft: case K::kShiftRightArithmetic: case K::kShiftRightLogical: case K::kSign:
