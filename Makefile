@@ -10,6 +10,10 @@ VENV := .venv
 VENV_OLDER := .venv-jax-0.9.2
 PY := $(VENV)/bin/python
 
+# One compiler cache serves every checkout: paths below the checkout count as relative.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
+
 # Set-up, each stamped by a file newer than what it was made from.
 DEBIAN := .cache/setup/debian
 LOCKED := $(VENV)/.locked
