@@ -2,15 +2,230 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import twin_programs_test
+from jax import lax
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 from spmd_oracle import twin
 
+Case = Callable[[], Any]
 
-def cases() -> dict[str, Callable[[], Any]]:
-    found: dict[str, Callable[[], Any]] = {}
+RNG = np.random.default_rng(7)
+
+
+def mesh(**axes: int) -> Mesh:
+    sizes = axes or {"x": 2, "y": 4}
+    n = int(np.prod(list(sizes.values())))
+    return Mesh(np.array(jax.devices()[:n]).reshape(tuple(sizes.values())), tuple(sizes))
+
+
+def f32(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def i32(*shape: int, high: int = 100) -> np.ndarray:
+    return RNG.integers(0, high, shape, dtype=np.int32)
+
+
+# ---- shard_map: every collective of jax.lax ----
+
+XY = P("x", "y")
+MANUAL: dict[str, tuple[Callable[[jax.Array], Any], Any]] = {
+    "psum": (lambda v: lax.psum(v, "x") * 0.5 + 1.0, P(None, "y")),
+    "psum_both": (lambda v: lax.psum(v, ("x", "y")), P()),
+    "psum_minor_first": (lambda v: lax.psum(v, ("y", "x")), P()),
+    "pmax_pmin": (lambda v: lax.pmax(v, "x") - lax.pmin(v, "x"), P(None, "y")),
+    "pmean": (lambda v: lax.pmean(v, "y"), P("x")),
+    "all_gather": (lambda v: lax.all_gather(v, "y"), P(None, "x")),
+    "all_gather_tiled": (lambda v: lax.all_gather(v, "y", axis=1, tiled=True), P("x")),
+    "all_gather_both": (lambda v: lax.all_gather(v, ("y", "x"), tiled=True), P()),
+    "psum_scatter": (lambda v: lax.psum_scatter(v, "y", scatter_dimension=0, tiled=True), P(("x", "y"))),
+    "all_to_all": (lambda v: lax.all_to_all(v, "y", 0, 1, tiled=True), P(("x", "y"))),
+    "all_to_all_both": (lambda v: lax.all_to_all(v, ("x", "y"), 0, 1, tiled=True), P(("x", "y"))),
+    "ppermute": (lambda v: lax.ppermute(v, "y", [(0, 1), (1, 2), (2, 3), (3, 0)]), XY),
+    "ppermute_partial": (lambda v: lax.ppermute(v, "x", [(0, 1)]), XY),
+    "axis_index": (lambda v: v + lax.axis_index("x") * 10.0 + lax.axis_index("y"), XY),
+    "axis_index_both": (lambda v: v + lax.axis_index(("y", "x")), XY),
+    "groups": (lambda v: lax.psum(v, "y", axis_index_groups=[[0, 2], [1, 3]]), XY),
+    "groups_odd": (lambda v: lax.all_gather(v, "y", axis_index_groups=[[0, 3], [1, 2]], tiled=True), P("x", "y")),
+    "several": (lambda v: (lax.psum((v, v * 2), "x"), lax.pmax(v.sum(), ("x", "y"))), ((P(None, "y"),) * 2, P())),
+    "while": (lambda v: lax.fori_loop(0, 5, lambda i, u: lax.psum(u, "x") * 0.3 + 1.0, v), XY),
+    "unrolled": (lambda v: lax.fori_loop(0, 5, lambda i, u: lax.psum(u, "x") * 0.3 + 1.0, v, unroll=True), XY),
+    "scan": (lambda v: lax.scan(lambda c, u: (lax.ppermute(c + u, "y", [(0, 1), (1, 2), (2, 3), (3, 0)]), c), v[0], v), (P(("x", "y")), XY)),
+    "twice": (lambda v: jax.jit(lambda u: lax.psum(u, "x"))(v) + jax.jit(lambda u: lax.psum(u, "x"))(v * 2), P(None, "y")),
+}
+
+
+def manual_case(name: str) -> Case:
+    fn, out = MANUAL[name]
+    m = mesh()
+
+    def run() -> None:
+        mapped = jax.shard_map(fn, mesh=m, in_specs=P("x", "y"), out_specs=out, check_vma=False)
+        twin(mapped, [f32(16, 32)], [P("x", "y")], mesh=m, out=out)
+        twin(mapped, [f32(16, 32)], [P("y")], mesh=m)
+
+    return run
+
+
+def partial_manual() -> None:
+    """Manual over x, automatic over y."""
+    m = mesh()
+
+    def body(a: jax.Array, w: jax.Array) -> jax.Array:
+        h = lax.psum(a @ w, "x")
+        return jnp.tanh(h) + lax.axis_index("x")
+
+    mapped = jax.shard_map(body, mesh=m, in_specs=(P(None, "x"), P("x")), out_specs=P("x"), axis_names={"x"}, check_vma=False)
+    twin(mapped, [f32(8, 16), f32(16, 12)], [P("y", "x"), P("x", "y")], mesh=m)
+
+
+def nested_manual() -> None:
+    m = mesh()
+
+    def inner(v: jax.Array) -> jax.Array:
+        return lax.psum(v, "y") + lax.axis_index("y")
+
+    def outer(v: jax.Array) -> jax.Array:
+        v = lax.psum(v, "x")
+        return jax.shard_map(inner, in_specs=P(None, "y"), out_specs=P(None, "y"), axis_names={"y"}, check_vma=False)(v)
+
+    mapped = jax.shard_map(outer, mesh=m, in_specs=P("x"), out_specs=P("x"), axis_names={"x"}, check_vma=False)
+    twin(mapped, [f32(8, 16)], [XY], mesh=m)
+
+
+def grad_through_shard_map() -> None:
+    m = mesh()
+
+    def loss(w: jax.Array, x: jax.Array) -> jax.Array:
+        f = jax.shard_map(
+            lambda w, x: lax.psum(((x @ w) ** 2).sum(), ("x", "y")), mesh=m, in_specs=(P(), P(("x", "y"))), out_specs=P()
+        )
+        return f(w, x)
+
+    twin(jax.grad(loss), [f32(6, 5), f32(16, 6)], [P(), P(("x", "y"))], mesh=m, tolerance=1e-4)
+
+
+# ---- sizes that do not divide: constraints inside, twins without them ----
+
+
+def uneven(fn: Callable[..., Any], args: Sequence[np.ndarray], spec: P, m: Mesh, out: Any = None, tolerance: float = 1e-5) -> None:
+    """`fn` of arguments that are constrained to `spec` first, its results constrained likewise where they fit."""
+
+    def sharded(*values: jax.Array) -> Any:
+        held = [lax.with_sharding_constraint(v, NamedSharding(m, P(*spec[: v.ndim]))) for v in values]
+        results = fn(*held)
+        keep = lambda r: lax.with_sharding_constraint(r, NamedSharding(m, P(*spec[: r.ndim])))  # noqa: E731
+        return jax.tree.map(keep, results)
+
+    twin(sharded, args, mesh=m, out=jax.tree.map(lambda _: P(), jax.eval_shape(fn, *args)), tolerance=tolerance, reference=fn)
+
+
+UNEVEN: dict[str, Callable[[jax.Array], Any]] = {
+    "sum": lambda a: a.sum(0),
+    "sum_all": lambda a: a.sum(),
+    "max": lambda a: a.max(0),
+    "prod": lambda a: a.prod(0),
+    "mean_var": lambda a: (a.mean(0), a.var()),
+    "sort": lambda a: jnp.sort(a, axis=0),
+    "sort_other": lambda a: jnp.sort(a, axis=1),
+    "cumsum": lambda a: jnp.cumsum(a, axis=0),
+    "argmax": lambda a: (a.argmax(0), a.argmin(1)),
+    "roll": lambda a: jnp.roll(a, 2, axis=0),
+    "flip": lambda a: jnp.flip(a, 0),
+    "softmax": lambda a: jax.nn.softmax(a, axis=0),
+    "gather": lambda a: a[jnp.array([0, 4, 2, 2, 0])],
+    "take_along": lambda a: jnp.take_along_axis(a, jnp.argsort(a, axis=0), axis=0),
+    "scatter": lambda a: a.at[jnp.array([1, 3, 1])].add(2.0),
+    "scatter_from": lambda a: jnp.zeros((6, a.shape[1])).at[jnp.arange(a.shape[0]) % 5].add(a),
+    "matmul": lambda a: a @ a.T,
+    "matmul_contract": lambda a: a.T @ a,
+    "transpose": lambda a: a.T * 2,
+    "reshape": lambda a: a.reshape(-1) * 2,
+    "reshape_back": lambda a: (a.reshape(-1) * 2).reshape(a.shape),
+    "slice": lambda a: a[1:-1],
+    "pad": lambda a: jnp.pad(a, ((1, 2), (0, 0))),
+    "concatenate": lambda a: jnp.concatenate([a, a * 2], 0),
+    "iota": lambda a: a + lax.broadcasted_iota(jnp.float32, a.shape, 0),
+    "constant": lambda a: a * np.arange(a.size, dtype=np.float32).reshape(a.shape),
+    "dynamic_slice": lambda a: lax.dynamic_slice(a, (1, 0), (3, a.shape[1])),
+    "dynamic_update": lambda a: lax.dynamic_update_slice(a, a[:2] * 3, (3, 0)),
+    "select": lambda a: jnp.where(a > 0, a, -2 * a),
+    "while": lambda a: lax.while_loop(lambda s: s.sum() < 100, lambda s: s * 1.5 + 1, jnp.abs(a)),
+    "any_all": lambda a: ((a > 0).any(0), (a < 9).all()),
+    "logsumexp": lambda a: jax.nn.logsumexp(a, axis=0),
+    "cholesky": lambda a: jnp.linalg.cholesky(jnp.einsum("bi,bj->bij", a, a) + 3 * jnp.eye(a.shape[1])),
+    "fft": lambda a: jnp.abs(jnp.fft.fft(a, axis=1)),
+    "vmap_conv": lambda a: jax.vmap(lambda r: jnp.convolve(r, jnp.array([1.0, 2.0, 3.0])))(a),
+    "max_pool": lambda a: lax.reduce_window(a, -jnp.inf, lax.max, (2, 2), (1, 2), "SAME"),
+}
+
+
+def uneven_case(name: str) -> Case:
+    def run() -> None:
+        specs = [P("x"), P("y"), P(("x", "y")), P("y", "x")]
+        if name == "fft":  # XLA's CPU fft takes no result of an all-gather along its dimension
+            specs.pop()
+        for rows, spec in itertools.product((5, 7, 17), specs):
+            uneven(UNEVEN[name], [f32(rows, 6)], spec, mesh(), tolerance=1e-4)
+
+    return run
+
+
+# ---- matmul for every pair of shardings ----
+
+
+def matmul_pairs(lhs: P) -> Case:
+    specs = [P(), P("x"), P(None, "x"), P("x", "y"), P("y", "x"), P(("x", "y")), P(None, ("x", "y")), P("y"), P(None, "y")]
+
+    def run() -> None:
+        for rhs, out in itertools.product(specs, specs):
+            twin(lambda a, b: a @ b, [f32(16, 32), f32(32, 24)], [lhs, rhs], out=out, mesh=mesh())
+
+    return run
+
+
+# ---- patterns of training ----
+
+
+def mlp_step(params: dict[str, jax.Array], x: jax.Array, y: jax.Array) -> Any:
+    def loss(p: dict[str, jax.Array]) -> jax.Array:
+        h = jax.nn.gelu(x @ p["w1"] + p["b1"])
+        return jnp.mean((h @ p["w2"] - y) ** 2)
+
+    value, grads = jax.value_and_grad(loss)(params)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), value
+
+
+def mlp_case(w1: P, b1: P, w2: P, x: P) -> Case:
+    def run() -> None:
+        params = {"b1": f32(32), "w1": f32(16, 32), "w2": f32(32, 16)}
+        specs = {"b1": b1, "w1": w1, "w2": w2}
+        twin(mlp_step, [params, f32(16, 16), f32(16, 16)], [b1, w1, w2, x, x], out=(specs, P()), tolerance=1e-4, mesh=mesh())
+
+    return run
+
+
+def cases() -> dict[str, Case]:
+    found: dict[str, Case] = {}
     for p in twin_programs_test.PROGRAMS:
         found[p.name] = lambda p=p: twin(p.fn, p.args, p.specs, p.out, tolerance=p.tolerance)
+    for name in MANUAL:
+        found[f"manual_{name}"] = manual_case(name)
+    found |= {"partial_manual": partial_manual, "nested_manual": nested_manual, "grad_shard_map": grad_through_shard_map}
+    for name in UNEVEN:
+        found[f"uneven_{name}"] = uneven_case(name)
+    for i, lhs in enumerate([P(), P("x", "y"), P(None, ("x", "y")), P("y"), P(("y", "x"))]):
+        found[f"matmul_pairs_{i}"] = matmul_pairs(lhs)
+    found["mlp_data"] = mlp_case(P(), P(), P(), P(("x", "y")))
+    found["mlp_megatron"] = mlp_case(P(None, "y"), P("y"), P("y"), P("x"))
+    found["mlp_fsdp"] = mlp_case(P(("x", "y")), P(("x", "y")), P(("x", "y")), P(("x", "y")))
+    found["mlp_2d"] = mlp_case(P("x", "y"), P("y"), P("y", "x"), P("x"))
     return found

@@ -32,6 +32,24 @@ TensorFactors Factors(const ir::SdyShardingRule::TensorMapping& mapping) {
   return tensor;
 }
 
+// A factor of operands only, or of results only, is no loop over both: it cannot be split.
+void ReplicateOneSided(OpRule& rule) {
+  auto mark = [&](const std::vector<TensorFactors>& tensors) {
+    std::vector<bool> seen(rule.factors.size());
+    for (const TensorFactors& tensor : tensors) {
+      for (const auto& dim : tensor) {
+        for (int f : dim) seen[f] = true;
+      }
+    }
+    return seen;
+  };
+  const std::vector<bool> in = mark(rule.operands);
+  const std::vector<bool> out = mark(rule.results);
+  for (size_t f = 0; f < rule.factors.size(); ++f) {
+    if (!in[f] || !out[f]) rule.factors[f].kind = Factor::Kind::kReplicated;
+  }
+}
+
 LocalResults EmitRaggedAllToAll(LocalOp& local) {
   const ir::Attribute* config = local.op.Find("backend_config");
   if (config == nullptr) config = local.op.Find("mhlo.backend_config");
@@ -88,6 +106,7 @@ OpRule CustomCallRule(const ir::Op& op) {
   replicate(given->reduction_factors);
   for (const auto& mapping : given->operands) rule.operands.push_back(Factors(mapping));
   for (const auto& mapping : given->results) rule.results.push_back(Factors(mapping));
+  ReplicateOneSided(rule);
   return rule;
 }
 

@@ -5,6 +5,17 @@
 namespace shardway::spmd {
 namespace {
 
+// Row-major for all: left to itself, XLA may choose another layout, which the handler could not see.
+ir::Attribute RowMajorLayouts(absl::Span<const ir::Type> types) {
+  ir::AttrArray layouts;
+  for (const ir::Type& type : types) {
+    std::vector<int64_t> minor_to_major;
+    for (int d = type.rank(); d-- > 0;) minor_to_major.push_back(d);
+    layouts.push_back(std::move(minor_to_major));
+  }
+  return std::make_shared<const ir::AttrArray>(std::move(layouts));
+}
+
 collective::Shaped ShapedOf(const ir::Type& type) {
   return {type.element, std::vector<int64_t>(type.dims.begin(), type.dims.end())};
 }
@@ -150,6 +161,10 @@ std::vector<ir::Value*> Emitter::Collective(collective::Spec spec, absl::Span<ir
     ir::Set(attributes, "backend_config", std::make_shared<const ir::AttrDict>(std::move(config)));
     ir::Set(attributes, "call_target_name", std::string(collective::kCustomCallTarget));
     ir::Set(attributes, "has_side_effect", true);
+    std::vector<ir::Type> types;
+    for (const ir::Value* v : operands) types.push_back(v->type);
+    ir::Set(attributes, "operand_layouts", RowMajorLayouts(types));
+    ir::Set(attributes, "result_layouts", RowMajorLayouts(results));
     op = builder_.Create(ir::OpKind::kCustomCall, operands, results, std::move(attributes));
   }
   specs_.push_back(std::move(spec));

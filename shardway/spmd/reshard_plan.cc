@@ -134,8 +134,7 @@ class Planner {
   bool MustUnnest(int d) const {
     const AxisList& have = now_.dims[d];
     const AxisList& want = to_.dims[d];
-    return !have.empty() && have.size() < want.size() && IsPrefix(have, want) &&
-           !Nested(d, have, AxisList(want.begin(), want.begin() + have.size() + 1));
+    return !have.empty() && have.size() < want.size() && IsPrefix(have, want) && !Nested(d, have, want);
   }
 
   const ir::Type& type_;
