@@ -4,6 +4,7 @@ own CPU backend with 8 forced devices, whatever backend the tests are about.
     ir_programs.py list                 names of all programs
     ir_programs.py write DIRECTORY      NAME@VERSION.bc and, of jaxlib's own reading of it, .ref
     ir_programs.py canon DIRECTORY      FILE.mlir -> FILE.canon: parsed and printed by jaxlib
+    ir_programs.py fixtures DIRECTORY   the artifacts that the C++ tests read, into tests/data/artifacts
 """
 
 import os
@@ -295,8 +296,29 @@ def canon(directory: Path) -> None:
         path.with_suffix(".canon").write_text(text)
 
 
+# Small, and between them every kind of attribute, type and operator encoding.
+FIXTURES = [
+    "psum@1.17.0", "psum@1.13.7", "psum@1.9.0", "psum@1.0.0", "psum@0.14.0", "partial-manual@1.17.0",
+    "nested-shard-map@1.17.0", "unreduced@1.17.0", "explicit-axes@1.17.0", "ragged-all-to-all@1.17.0",
+    "twin-mlp_grads@1.17.0", "twin-attention@1.13.7", "while@1.17.0", "deep-cond@1.17.0", "conv-dilated@1.17.0",
+    "gather-batched@1.17.0", "scatter-batched@1.17.0", "dot-algorithm@1.17.0", "ffi-call@1.17.0",
+    "linalg-cholesky@1.17.0", "composite-nested@1.17.0", "sharding-constraint@1.17.0", "accuracy@1.17.0",
+    "type-float8_e4m3fn@1.17.0", "type-int4@1.17.0", "boolean-mask@1.17.0", "special-floats@1.17.0",
+    "donated@1.17.0", "rfft@1.17.0", "debug-print@1.17.0", "rng-bits@1.17.0", "sort-pairs@1.17.0",
+]  # fmt: skip
+
+
+def fixtures(directory: Path) -> None:
+    for name, version in (fixture.split("@") for fixture in FIXTURES):
+        # Files without their directories: the artifacts are the same wherever they are made.
+        text = re.sub(r'"/[^"]*/([^"/]+\.py)"', r'"\1"', PROGRAMS[name]().as_text(debug_info=True))
+        with jax_mlir.make_ir_context():
+            artifact = _jax.mlir.serialize_portable_artifact(ir.Module.parse(text), version, True)
+        (directory / f"{name}@{version}.bc").write_bytes(artifact)
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "list":
         print("\n".join(PROGRAMS))
     else:
-        {"write": write, "canon": canon}[sys.argv[1]](Path(sys.argv[2]))
+        {"write": write, "canon": canon, "fixtures": fixtures}[sys.argv[1]](Path(sys.argv[2]))
