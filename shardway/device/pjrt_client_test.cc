@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "shardway/device/pjrt_test_plugins.h"
+#include "shardway/device/pjrt_types.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace shardway::device {
@@ -70,6 +71,24 @@ TEST_P(PjrtClientTest, BuffersGoUpAndDown) {
   EXPECT_THAT(Download(**copy), ElementsAre(1, 2, 3, 4, 5, 6));
   char small[4];
   EXPECT_EQ(buffer->ToHost(small, sizeof(small)).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_P(PjrtClientTest, EveryElementTypeKeepsItsBits) {
+  for (int i = 1; i < kNumElementTypes; ++i) {
+    const auto element = static_cast<ElementType>(i);
+    if (ToPjrtType(element) == PJRT_Buffer_Type_INVALID) continue;
+    SCOPED_TRACE(ElementTypeName(element));
+    std::string bytes(3 * ElementBytes(element), '\0');
+    for (size_t at = 0; at < bytes.size(); ++at) bytes[at] = ElementBits(element) < 8 ? at % 2 : at;
+    constexpr int64_t kDims[] = {3};
+    auto buffer = client_->FromHost(0, element, kDims, bytes.data());
+    ASSERT_TRUE(buffer.ok()) << buffer.status();
+    EXPECT_EQ((*buffer)->num_bytes(), bytes.size());
+    std::string back(bytes.size(), 'x');
+    const absl::Status status = (*buffer)->ToHost(back.data(), back.size());
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(back, bytes);
+  }
 }
 
 TEST_P(PjrtClientTest, EmptyArraysAreArrays) {

@@ -1,5 +1,7 @@
 #include "shardway/worker/transfers.h"
 
+#include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +21,22 @@ constexpr int kMemoryThreads = 2;
 constexpr int kNetworkThreads = 64;
 
 constexpr int kShardBits = 20;  // of a transfer's key
+
+// Memory for a frame; a size that another process chose must not end this one.
+struct Frame {
+  explicit Frame(size_t bytes)
+      : size(kFrameHeader + bytes), data(new (std::nothrow) char[kFrameHeader + bytes]) {}
+  absl::Status status() const {
+    if (data != nullptr) return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for a transfer of ", size, " bytes between hosts"));
+  }
+  absl::Span<char> span() { return {data.get(), size}; }
+  char* shard() { return data.get() + kFrameHeader; }
+
+  size_t size;
+  std::unique_ptr<char[]> data;
+};
 
 }  // namespace
 
@@ -245,11 +263,12 @@ void Transfers::SendShard(std::shared_ptr<store::Shard> source, uint64_t key, in
     auto buffer = source->Share();
     network_pool_.Submit(
         [this, buffer = std::move(buffer), key, to_host, bytes, operation = std::move(operation)] {
-          std::vector<char> frame(kFrameHeader + bytes);
+          Frame frame(bytes);
+          if (absl::Status status = frame.status(); !status.ok()) return operation->Fail(status);
           absl::Status status = buffer.status();
-          if (status.ok()) status = (*buffer)->ToHost(frame.data() + kFrameHeader, bytes);
-          WriteFrameHeader(status, absl::MakeSpan(frame));
-          const absl::Status sent = comm_->Send(key, to_host, frame);
+          if (status.ok()) status = (*buffer)->ToHost(frame.shard(), bytes);
+          WriteFrameHeader(status, frame.span());
+          const absl::Status sent = comm_->Send(key, to_host, frame.span());
           if (status.ok()) status = sent;
           if (!status.ok()) operation->Fail(status);
         });
@@ -263,12 +282,12 @@ void Transfers::ReceiveShard(const wire::HostCopy& message, uint64_t key, int fr
       [this, key, from_host, bytes, target = std::move(target), operation = std::move(operation),
        element = static_cast<ElementType>(message.element()),
        dims = std::vector<int64_t>(message.shard_dims().begin(), message.shard_dims().end())] {
-        std::vector<char> frame(kFrameHeader + bytes);
-        absl::Status status = comm_->Receive(key, from_host, absl::MakeSpan(frame));
-        if (status.ok()) status = ReadFrameHeader(frame);
+        Frame frame(bytes);
+        absl::Status status = frame.status();
+        if (status.ok()) status = comm_->Receive(key, from_host, frame.span());
+        if (status.ok()) status = ReadFrameHeader(frame.span());
         if (status.ok()) {
-          auto buffer =
-              devices_->FromHost(target->device(), element, dims, frame.data() + kFrameHeader);
+          auto buffer = devices_->FromHost(target->device(), element, dims, frame.shard());
           status = buffer.status();
           if (buffer.ok()) target->Fulfil(*std::move(buffer));
         }
