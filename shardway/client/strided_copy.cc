@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-
-#include "absl/container/inlined_vector.h"
+#include <vector>
 
 namespace shardway::client {
 namespace {
@@ -13,7 +12,7 @@ struct Dimension {
   int64_t stride;  // bytes in the source
 };
 // Outermost first, neighbours that are contiguous with each other merged, no dimensions of size 1.
-using Loops = absl::InlinedVector<Dimension, 8>;
+using Loops = std::vector<Dimension>;
 
 Loops Normalize(absl::Span<const int64_t> dims, absl::Span<const int64_t> byte_strides) {
   Loops loops;
@@ -70,13 +69,12 @@ void CopyStrided(char* destination, const char* source, absl::Span<const int64_t
   int64_t count = 1;
   for (int64_t dim : dims) count *= dim;
   if (count == 0) return;
-  Loops loops;
   if (byte_strides.empty()) {
-    loops.push_back({count, element_bytes});
-  } else {
-    loops = Normalize(dims, byte_strides);
-    if (loops.empty()) loops.push_back({1, element_bytes});
+    std::memcpy(destination, source, count * element_bytes);
+    return;
   }
+  Loops loops = Normalize(dims, byte_strides);
+  if (loops.empty()) loops.push_back({1, element_bytes});
   CopyLoops(destination, source, loops, element_bytes);
 }
 
