@@ -11,6 +11,7 @@
 #include "shardway/comm/release.h"
 #include "shardway/comm/remote_slot.h"
 #include "shardway/comm/rendezvous.h"
+#include "shardway/comm/store_load_fence.h"
 
 namespace shardway::comm {
 namespace {
@@ -266,7 +267,7 @@ void Exchange::AwaitOthers(Launch& launch, Slot& slot, Scheduler scheduler) {
     ready.push_back({.launch = launch.shared_from_this(), .slot = &slot, .step = step});
   }
   // Put first, look afterwards: see the head of exchange.h.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  StoreLoadFence();
   Receive(&ready);
   // It may also have been another thread of this host that saw the last one.
   const bool complete = Slot::Step(slot.word.load(std::memory_order_acquire)) != step ||

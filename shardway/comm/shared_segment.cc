@@ -70,7 +70,7 @@ SharedSegment::~SharedSegment() { ::munmap(memory_, bytes_); }
 void SharedSegment::Ring(int to) {
   Doorbell& bell = doorbell(to);
   // Orders the messages before it against the sleeper's last look (see Sleep).
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  StoreLoadFence();
   if (bell.sleeping.load(std::memory_order_relaxed) == 0) return;
   if (bell.sleeping.exchange(0, std::memory_order_acq_rel) == 0) return;
   bell.rings.fetch_add(1, std::memory_order_release);

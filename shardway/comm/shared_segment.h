@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "shardway/comm/store_load_fence.h"
 
 namespace shardway::comm {
 
@@ -91,7 +92,7 @@ class SharedSegment {
     Doorbell& bell = doorbell(host);
     const uint32_t rings = bell.rings.load(std::memory_order_acquire);
     bell.sleeping.store(1, std::memory_order_seq_cst);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    StoreLoadFence();
     if (!ready()) Wait(bell, rings, milliseconds);
     bell.sleeping.store(0, std::memory_order_relaxed);
   }

@@ -93,7 +93,7 @@ void Transport::ReceiveFrom(int from, const Sink& sink) {
     if (payload != nullptr) sink(from, head, payload);
     mailbox.read.store(read + 1, std::memory_order_release);
   }
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  StoreLoadFence();
   if (mailbox.sender_waits.load(std::memory_order_relaxed) != 0 &&
       mailbox.sender_waits.exchange(0) != 0) {
     segment_->Ring(from);
