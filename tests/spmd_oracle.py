@@ -152,7 +152,7 @@ def twin(
             lambda s: NamedSharding(mesh, s), out, is_leaf=lambda s: isinstance(s, P)
         )
     lowered = jax.jit(fn, in_shardings=in_shardings, keep_unused=True, **kwargs).lower(*args)
-    output = partition(lowered, n, "--native", *(() if out is not None else ("--propagate-results",)))
+    output = partition(lowered, n, "--native", "--poison-padding", *(() if out is not None else ("--propagate-results",)))
     text, _, comments = output.partition("// ----\n")
     lines = comments.split("\n")
     parameters = [Boundary(line, n) for line in lines if line.startswith("// parameter")]
@@ -175,9 +175,10 @@ def main() -> None:
     from spmd_programs import cases
 
     chosen = set(sys.argv[1:])
+    batch, batches = (int(n) for n in os.environ.get("SPMD_BATCH", "0/1").split("/"))
     outcome = {}
-    for name, case in cases().items():
-        if chosen and name not in chosen:
+    for i, (name, case) in enumerate(cases().items()):
+        if i % batches != batch or (chosen and name not in chosen):
             continue
         try:
             case()

@@ -213,6 +213,19 @@ def mlp_case(w1: P, b1: P, w2: P, x: P) -> Case:
     return run
 
 
+def without_shardy(case: Case) -> Case:
+    """The same with `mhlo.sharding` strings and conversions as custom calls."""
+
+    def run() -> None:
+        jax.config.update("jax_use_shardy_partitioner", False)
+        try:
+            case()
+        finally:
+            jax.config.update("jax_use_shardy_partitioner", True)
+
+    return run
+
+
 def cases() -> dict[str, Case]:
     found: dict[str, Case] = {}
     for p in twin_programs_test.PROGRAMS:
@@ -228,4 +241,6 @@ def cases() -> dict[str, Case]:
     found["mlp_megatron"] = mlp_case(P(None, "y"), P("y"), P("y"), P("x"))
     found["mlp_fsdp"] = mlp_case(P(("x", "y")), P(("x", "y")), P(("x", "y")), P(("x", "y")))
     found["mlp_2d"] = mlp_case(P("x", "y"), P("y"), P("y", "x"), P("x"))
+    for name in [n for n in found if n.startswith(("manual_", "partial_", "mlp_", "conv", "grad_shard", "constraint_"))]:
+        found[f"gspmd_{name}"] = without_shardy(found[name])
     return found

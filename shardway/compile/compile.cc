@@ -111,10 +111,10 @@ absl::Status CheckRequest(const Request& request) {
 }  // namespace
 
 absl::StatusOr<Partitioned> Compile(const Request& request) {
-  return CompileFor(request, /*native=*/false);
+  return CompileWith(request, {});
 }
 
-absl::StatusOr<Partitioned> CompileFor(const Request& request, bool native) {
+absl::StatusOr<Partitioned> CompileWith(const Request& request, const Options& options) {
   SHARDWAY_RETURN_IF_ERROR(CheckRequest(request));
   SHARDWAY_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, ir::ReadArtifact(request.artifact));
   SHARDWAY_RETURN_IF_ERROR(ir::Verify(*module));
@@ -131,7 +131,8 @@ absl::StatusOr<Partitioned> CompileFor(const Request& request, bool native) {
   }
   SHARDWAY_ASSIGN_OR_RETURN(
       spmd::PerDevice device,
-      Partition(program, rules, shardings, native ? spmd::Backend::kNative : spmd::Backend::kFfi));
+      Partition(program, rules, shardings,
+                {options.native ? spmd::Backend::kNative : spmd::Backend::kFfi, options.poison_padding}));
 
   Partitioned out;
   out.name = program.module->name;
@@ -147,18 +148,18 @@ absl::StatusOr<Partitioned> CompileFor(const Request& request, bool native) {
     out.results.push_back(Describe(v->type, shardings[v->id], program, main.result_attrs[i]));
   }
   PairDonations(main, out);
-  if (!native) out.constants = HoistConstants(*device.module);
+  if (!options.native) out.constants = HoistConstants(*device.module);
   WriteAliases(out.parameters, *device.module->main());
   out.flops_per_device = EstimateWork(*device.module, device.collectives);
   out.num_collectives = static_cast<int>(device.collectives.size());
   out.manifest = collective::Serialize(device.collectives);
   ir::Set(device.module->attributes, "mhlo.num_partitions",
-          ir::TypedInt{ElementType::kI32, native ? request.num_partitions : 1});
+          ir::TypedInt{ElementType::kI32, options.native ? request.num_partitions : 1});
   ir::Set(device.module->attributes, "mhlo.num_replicas",
-          ir::TypedInt{ElementType::kI32, native ? request.num_replicas : 1});
-  ir::TextOptions options;
-  options.sdy = false;
-  out.text = ir::WriteText(*device.module, options);
+          ir::TypedInt{ElementType::kI32, options.native ? request.num_replicas : 1});
+  ir::TextOptions text;
+  text.sdy = false;
+  out.text = ir::WriteText(*device.module, text);
   return out;
 }
 

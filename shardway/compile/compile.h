@@ -66,8 +66,12 @@ struct Partitioned {
 // UNIMPLEMENTED for a construct that we do not take.
 absl::StatusOr<Partitioned> Compile(const Request& request);
 
-// The same for the other back end of design decision 2: `native` text has N partitions and StableHLO's own
-// collectives, no hidden parameters (constants stay in it) and no place parameter.
-absl::StatusOr<Partitioned> CompileFor(const Request& request, bool native);
+struct Options {
+  // The other back end of design decision 2: N partitions and StableHLO's own collectives; no hidden
+  // parameters (constants stay in the text) and no place parameter.
+  bool native = false;
+  bool poison_padding = false;  // for tests, see spmd/partitioner.h
+};
+absl::StatusOr<Partitioned> CompileWith(const Request& request, const Options& options);
 
 }  // namespace shardway::compile

@@ -1,6 +1,6 @@
 // shardway-compile: a program artifact in, the per-device program out. For tests and for looking at.
 //
-//   shardway-compile ARTIFACT [--partitions N] [--replicas N] [--native] [--shardy 0|1] [--propagate-results]
+//   shardway-compile ARTIFACT [--partitions N] [--replicas N] [--native] [--poison-padding] [--shardy 0|1] [--propagate-results]
 //
 // Prints the text, then, after a line "// ----", the collectives and the boundary as comments.
 #include <cstdio>
@@ -36,7 +36,7 @@ void PrintBoundary(const char* what, size_t i, const shardway::compile::Boundary
 int main(int argc, char** argv) {
   shardway::compile::Request request;
   std::string path;
-  bool native = false;
+  shardway::compile::Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     auto next = [&] { return i + 1 < argc ? std::stoll(argv[++i]) : 1; };
@@ -47,7 +47,9 @@ int main(int argc, char** argv) {
     } else if (arg == "--shardy") {
       request.use_shardy = next() != 0;
     } else if (arg == "--native") {
-      native = true;
+      options.native = true;
+    } else if (arg == "--poison-padding") {
+      options.poison_padding = true;
     } else if (arg == "--propagate-results") {
       request.allow_propagation_to_results = {true};
     } else if (arg == "--propagate-parameters") {
@@ -63,7 +65,7 @@ int main(int argc, char** argv) {
   }
   request.artifact = std::make_shared<const std::string>(std::istreambuf_iterator<char>(file),
                                                          std::istreambuf_iterator<char>());
-  auto result = shardway::compile::CompileFor(request, native);
+  auto result = shardway::compile::CompileWith(request, options);
   if (!result.ok()) {
     std::cerr << result.status().ToString() << "\n";
     return 1;

@@ -1,6 +1,6 @@
 #include "shardway/spmd/partitioner.h"
 
-#include <map>
+#include <limits>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -25,15 +25,17 @@ struct Local {
 class Partitioner {
  public:
   Partitioner(const Program& program, const Rules& rules, const std::vector<Sharding>& shardings,
-              Backend backend)
+              const PartitionOptions& options)
       : program_(program),
+        options_(options),
         rules_(rules),
         shardings_(shardings),
         live_(*program.module),
         locals_(program.module->num_values()),
         module_(std::make_unique<ir::Module>()),
         main_(module_->AddFunction("main")),
-        emitter_(module_.get(), main_->body, &program.mesh, program.num_replicas, backend),
+        emitter_(module_.get(), main_->body, &program.mesh, program.num_replicas,
+                 options.backend),
         locations_(module_.get()) {}
 
   absl::StatusOr<PerDevice> Run() {
@@ -207,6 +209,7 @@ class Partitioner {
     for (size_t i = 0; i < op.operands.size(); ++i) {
       local.operand_shardings.push_back(FromFactors(rule, rule.operands[i], axes, program_.mesh));
       SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op.operand(i), local.operand_shardings[i]));
+      if (options_.poison_padding) shard = Poison(shard, op.operand(i)->type, local.operand_shardings[i]);
       local.operands.push_back(shard);
     }
     for (size_t i = 0; i < op.results.size(); ++i) {
@@ -230,6 +233,19 @@ class Partitioner {
       Bind(v, shard, want[i]);
     }
     return absl::OkStatus();
+  }
+
+  ir::Value* Poison(ir::Value* shard, const ir::Type& type, const Sharding& sharding) {
+    if (!type.is_tensor()) return shard;
+    for (int d = 0; d < sharding.rank(); ++d) {
+      if (type.dims[d] % program_.mesh.SizeOf(sharding.dims[d]) == 0) continue;
+      const ir::Type scalar = ir::Type::Scalar(type.element);
+      const bool is_int = IsInteger(type.element) || type.element == ElementType::kI1;
+      ir::Value* fill = is_int ? emitter_.b().SplatInt(scalar, 113)
+                               : emitter_.b().Splat(scalar, std::numeric_limits<double>::quiet_NaN());
+      shard = MaskPadding(emitter_, shard, type, sharding, d, fill);
+    }
+    return shard;
   }
 
   // Partial results to whole ones; `sharding` becomes what they have then.
@@ -312,6 +328,7 @@ class Partitioner {
   }
 
   const Program& program_;
+  const PartitionOptions options_;
   const Rules& rules_;
   const std::vector<Sharding>& shardings_;
   Liveness live_;
@@ -326,8 +343,9 @@ class Partitioner {
 }  // namespace
 
 absl::StatusOr<PerDevice> Partition(const Program& program, const Rules& rules,
-                                    const std::vector<Sharding>& shardings, Backend backend) {
-  return Partitioner(program, rules, shardings, backend).Run();
+                                    const std::vector<Sharding>& shardings,
+                                    const PartitionOptions& options) {
+  return Partitioner(program, rules, shardings, options).Run();
 }
 
 }  // namespace shardway::spmd

@@ -17,9 +17,17 @@ struct PerDevice {
   std::vector<collective::Spec> collectives;  // by site
 };
 
+struct PartitionOptions {
+  Backend backend = Backend::kFfi;
+  // For tests: fills the padding of every operand of every operator with NaN (integers: with 113), so
+  // that nothing can rely on what it holds.
+  bool poison_padding = false;
+};
+
 // `shardings` by Value::id, as Propagate gives them; main's arguments and returned values are exactly so
 // at the boundary. UNIMPLEMENTED or INVALID_ARGUMENT naming the operator and the user's line.
 absl::StatusOr<PerDevice> Partition(const Program& program, const Rules& rules,
-                                    const std::vector<Sharding>& shardings, Backend backend);
+                                    const std::vector<Sharding>& shardings,
+                                    const PartitionOptions& options);
 
 }  // namespace shardway::spmd
