@@ -7,6 +7,7 @@ jax.config.jax_platforms). The library is loaded when JAX makes the client.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sysconfig
@@ -36,6 +37,15 @@ def binary_path() -> Path | None:
     return Path(found) if found else None
 
 
+def workers_plugin_path() -> Path | None:
+    """The XLA that CPU workers load, where this environment has it."""
+    spec = importlib.util.find_spec("lammps_jax_pjrt_cpu")
+    if spec is None or spec.origin is None:
+        return None
+    path = Path(spec.origin).parent / "pjrt_c_api_cpu_plugin.so"
+    return path if path.is_file() else None
+
+
 def initialize() -> None:
     """Registers the backend with JAX. Called by JAX before it makes its first backend."""
     import jax
@@ -56,10 +66,13 @@ def _make_client() -> Any:
     library = library_path()
     if not xla_client.pjrt_plugin_loaded(NAME):
         xla_client.load_pjrt_plugin_dynamically(NAME, str(library))
-    options: dict[str, str | int] = {}
-    binary = binary_path()
-    if binary is not None and not os.environ.get("SHARDWAY_BINARY"):
-        options["binary"] = str(binary)
+    # Where this environment has things; the environment variables of the same names win.
+    found = {"binary": binary_path(), "plugin": workers_plugin_path()}
+    options = {
+        name: str(path)
+        for name, path in found.items()
+        if path is not None and not os.environ.get(f"SHARDWAY_{name.upper()}")
+    }
     client = xla_bridge.make_pjrt_c_api_client(NAME, options)
     callbacks.install(library)
     resharding.install()

@@ -120,6 +120,8 @@ PJRT_Api MakeApi() {
   api.PJRT_LoadedExecutable_IsDeleted = LoadedExecutableIsDeleted;
   api.PJRT_LoadedExecutable_Execute = LoadedExecutableExecute;
   api.PJRT_LoadedExecutable_Fingerprint = LoadedExecutableFingerprint;
+  api.PJRT_ExecuteContext_Create = ExecuteContextCreate;
+  api.PJRT_ExecuteContext_Destroy = ExecuteContextDestroy;
 
   api.PJRT_Buffer_Destroy = BufferDestroy;
   api.PJRT_Buffer_ElementType = BufferElementType;
@@ -177,8 +179,6 @@ PJRT_Api MakeApi() {
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_CopyToDeviceStream_CurrentBytes);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_TopologyDescription_Create);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_TopologyDescription_Deserialize);
-  SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_ExecuteContext_Create);
-  SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_ExecuteContext_Destroy);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Compile);
 #undef SHARDWAY_PJRT_UNIMPLEMENTED
   return api;

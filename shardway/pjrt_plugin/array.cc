@@ -99,7 +99,7 @@ void Array::DropObject() {
 
 void Array::FreeHandle() {
   if (freed_.exchange(true, std::memory_order_acq_rel)) return;
-  if (!id_.valid()) return;  // never made: no one wanted it, or it failed
+  if (!id_.valid()) return;                 // never made: no one wanted it, or it failed
   if (client_->session == nullptr) return;  // closed at exit: everything is free
   client_->session->Free(id_);
   if (assembled_.load(std::memory_order_acquire)) {

@@ -13,4 +13,8 @@ PJRT_Extension_Base* LayoutsExtension(PJRT_Extension_Base* next);
 PJRT_Extension_Base* ShardingsExtension(PJRT_Extension_Base* next);
 PJRT_Extension_Base* FfiExtension(PJRT_Extension_Base* next);
 
+// The context of an execution, onto which FFI user data is hung: JAX makes one for every execution.
+PJRT_Error* ExecuteContextCreate(PJRT_ExecuteContext_Create_Args* args);
+PJRT_Error* ExecuteContextDestroy(PJRT_ExecuteContext_Destroy_Args* args);
+
 }  // namespace shardway::pjrt_plugin

@@ -1,6 +1,7 @@
 // FFI: programs run in the workers' processes, so a handler at an address of this process cannot be
-// called from one. Type ids are given out (registering a type alone does no harm); handlers and
-// user data are refused with an error that says what to do instead.
+// called from one: registering it is an error that says what to do instead. Type ids are given out,
+// and the user data that JAX hangs on every execution, which only handlers here could read, is
+// dropped.
 #include <map>
 #include <string>
 
@@ -8,6 +9,8 @@
 #include "shardway/base/mutex.h"
 #include "shardway/pjrt_plugin/error.h"
 #include "shardway/pjrt_plugin/extensions.h"
+
+struct PJRT_ExecuteContext {};
 
 namespace shardway::pjrt_plugin {
 namespace {
@@ -69,9 +72,11 @@ PJRT_Error* RegisterTypeId(TypeIdRegisterArgs* args) {
   return nullptr;
 }
 
-PJRT_Error* AddUserData(UserDataAddArgs*) {
-  return ToError(absl::UnimplementedError(
-      "FFI user data belongs to one process, and programs run in the workers' processes"));
+PJRT_Error* AddUserData(UserDataAddArgs* args) {
+  if (args->user_data.deleter != nullptr) {
+    args->user_data.deleter(args->user_data.data);
+  }
+  return nullptr;
 }
 
 PJRT_Error* RegisterHandler(RegisterHandlerArgs* args) {
@@ -83,6 +88,14 @@ PJRT_Error* RegisterHandler(RegisterHandlerArgs* args) {
 }
 
 }  // namespace
+
+PJRT_Error* ExecuteContextCreate(PJRT_ExecuteContext_Create_Args* args) {
+  static PJRT_ExecuteContext context;  // nothing is kept in it, so one serves all
+  args->context = &context;
+  return nullptr;
+}
+
+PJRT_Error* ExecuteContextDestroy(PJRT_ExecuteContext_Destroy_Args*) { return nullptr; }
 
 PJRT_Extension_Base* FfiExtension(PJRT_Extension_Base* next) {
   static Extension extension{
