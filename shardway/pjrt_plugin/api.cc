@@ -39,6 +39,17 @@ PJRT_Error* Unimplemented(const char* function) {
       absl::StrCat(function, " is not implemented by the Shardway plugin")));
 }
 
+// jaxlib asks for shardings only from 0.91 on, which is newer than the header that we build against.
+// The functions added between the two stand behind the header's table, each refusing; `struct_size`
+// stays the header's, since jaxlib looks there for functions that are newer still.
+constexpr int kMinorVersion = 91;
+constexpr int kNewerFunctions = 16;  // at least as many as were added
+
+struct Table {
+  PJRT_Api api;
+  PJRT_Error* (*newer[kNewerFunctions])(void*);
+};
+
 PJRT_Api MakeApi() {
   PJRT_Api api{};
   api.struct_size = PJRT_Api_STRUCT_SIZE;
@@ -46,7 +57,7 @@ PJRT_Api MakeApi() {
   api.pjrt_api_version = {.struct_size = PJRT_Api_Version_STRUCT_SIZE,
                           .extension_start = nullptr,
                           .major_version = PJRT_API_MAJOR,
-                          .minor_version = PJRT_API_MINOR};
+                          .minor_version = kMinorVersion};
 
   api.PJRT_Error_Destroy = ErrorDestroy;
   api.PJRT_Error_Message = ErrorMessage;
@@ -187,8 +198,14 @@ PJRT_Api MakeApi() {
 }  // namespace
 
 const PJRT_Api* Api() {
-  static const PJRT_Api api = MakeApi();
-  return &api;
+  static const Table table = [] {
+    Table made{.api = MakeApi(), .newer = {}};
+    for (auto& function : made.newer) {
+      function = [](void*) { return Unimplemented("a function newer than API 0.81"); };
+    }
+    return made;
+  }();
+  return &table.api;
 }
 
 }  // namespace shardway::pjrt_plugin
