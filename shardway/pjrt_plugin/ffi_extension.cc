@@ -25,8 +25,7 @@ struct TypeIdRegisterArgs {
 
 struct UserData {
   int64_t type_id;
-  void* data;
-  void (*deleter)(void* data);
+  void* data;  // stays the caller's; what follows depends on the caller's version
 };
 
 struct UserDataAddArgs {
@@ -72,12 +71,7 @@ PJRT_Error* RegisterTypeId(TypeIdRegisterArgs* args) {
   return nullptr;
 }
 
-PJRT_Error* AddUserData(UserDataAddArgs* args) {
-  if (args->user_data.deleter != nullptr) {
-    args->user_data.deleter(args->user_data.data);
-  }
-  return nullptr;
-}
+PJRT_Error* AddUserData(UserDataAddArgs*) { return nullptr; }
 
 PJRT_Error* RegisterHandler(RegisterHandlerArgs* args) {
   return ToError(absl::UnimplementedError(
