@@ -1,8 +1,11 @@
 #include "shardway/pjrt_plugin/api.h"
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "shardway/pjrt_plugin/buffer.h"
 #include "shardway/pjrt_plugin/client.h"
 #include "shardway/pjrt_plugin/device.h"
@@ -34,16 +37,18 @@ PJRT_Error* PluginAttributes(PJRT_Plugin_Attributes_Args* args) {
   return nullptr;
 }
 
-PJRT_Error* Unimplemented(const char* function) {
+PJRT_Error* Unimplemented(absl::string_view function) {
   return ToError(absl::UnimplementedError(
       absl::StrCat(function, " is not implemented by the Shardway plugin")));
 }
 
-// jaxlib asks for shardings only from 0.91 on, which is newer than the header that we build against.
-// The functions added between the two stand behind the header's table, each refusing; `struct_size`
+// jaxlib asks for shardings only from 0.91 on and for the layouts of parameters from 0.93 on, which is
+// newer than the header that we build against.
+// The functions added between the two stand behind the header's table, most refusing; `struct_size`
 // stays the header's, since jaxlib looks there for functions that are newer still.
-constexpr int kMinorVersion = 91;
+constexpr int kMinorVersion = 93;
 constexpr int kNewerFunctions = 16;  // at least as many as were added
+constexpr int kDeviceGetAttributes = 10;
 
 struct Table {
   PJRT_Api api;
@@ -195,14 +200,21 @@ PJRT_Api MakeApi() {
   return api;
 }
 
+template <int... kIndices>
+void RefuseNewer(Table& table, std::integer_sequence<int, kIndices...>) {
+  ((table.newer[kIndices] = [](void*) {
+     return Unimplemented(absl::StrCat("function ", kIndices, " after API 0.81"));
+   }),
+   ...);
+}
+
 }  // namespace
 
 const PJRT_Api* Api() {
   static const Table table = [] {
     Table made{.api = MakeApi(), .newer = {}};
-    for (auto& function : made.newer) {
-      function = [](void*) { return Unimplemented("a function newer than API 0.81"); };
-    }
+    RefuseNewer(made, std::make_integer_sequence<int, kNewerFunctions>());
+    made.newer[kDeviceGetAttributes] = DeviceGetAttributes;
     return made;
   }();
   return &table.api;

@@ -58,6 +58,29 @@ PJRT_Error* DeviceDescriptionAttributes(PJRT_DeviceDescription_Attributes_Args* 
   return nullptr;
 }
 
+namespace {
+
+struct DeviceGetAttributesArgs {  // of API 0.92
+  size_t struct_size;
+  PJRT_Extension_Base* extension_start;
+  PJRT_Device* device;
+  const PJRT_NamedValue* attributes;  // out, as long-lived as the device
+  size_t num_attributes;              // out
+  void* device_attributes;            // out: what the deleter takes
+  void (*attributes_deleter)(void*);  // out
+};
+
+}  // namespace
+
+PJRT_Error* DeviceGetAttributes(void* untyped) {
+  auto* args = static_cast<DeviceGetAttributesArgs*>(untyped);
+  args->attributes = args->device->description.attributes.data();
+  args->num_attributes = args->device->description.attributes.size();
+  args->device_attributes = nullptr;
+  args->attributes_deleter = [](void*) {};
+  return nullptr;
+}
+
 PJRT_Error* DeviceDescriptionKind(PJRT_DeviceDescription_Kind_Args* args) {
   args->device_kind = args->device_description->kind.data();
   args->device_kind_size = args->device_description->kind.size();

@@ -43,6 +43,8 @@ namespace shardway::pjrt_plugin {
 PJRT_Error* DeviceDescriptionId(PJRT_DeviceDescription_Id_Args* args);
 PJRT_Error* DeviceDescriptionProcessIndex(PJRT_DeviceDescription_ProcessIndex_Args* args);
 PJRT_Error* DeviceDescriptionAttributes(PJRT_DeviceDescription_Attributes_Args* args);
+// PJRT_Device_GetAttributes, which is newer than the header: takes its argument untyped.
+PJRT_Error* DeviceGetAttributes(void* args);
 PJRT_Error* DeviceDescriptionKind(PJRT_DeviceDescription_Kind_Args* args);
 PJRT_Error* DeviceDescriptionDebugString(PJRT_DeviceDescription_DebugString_Args* args);
 PJRT_Error* DeviceDescriptionToString(PJRT_DeviceDescription_ToString_Args* args);
