@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -213,6 +215,25 @@ def mlp_case(w1: P, b1: P, w2: P, x: P) -> Case:
     return run
 
 
+def train_lm_gradients() -> None:
+    """The demo's loss and gradients: embedding, attention, scan with remat, vocabulary split."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
+    import train_lm
+
+    m = mesh(data=2, model=4)
+    model = train_lm.Model(width=32, layers=2, hidden=64, context=16)
+    params = jax.jit(train_lm.init, static_argnums=1)(jax.random.key(0), model)
+    specs = jax.tree.leaves(train_lm.parameter_specs(), is_leaf=lambda s: isinstance(s, P))
+
+    def gradients(where: Mesh) -> Callable[..., Any]:
+        activations = NamedSharding(where, P("data", None, None))
+        return lambda p, b: jax.value_and_grad(train_lm.mean_loss)(p, b, activations)
+
+    one = Mesh(np.array(jax.devices()[:1]).reshape(1, 1), ("data", "model"))
+    out = (P(), train_lm.parameter_specs())
+    twin(gradients(m), [params, i32(8, 17, high=256)], [*specs, P("data")], out=out, mesh=m, tolerance=1e-4, reference=gradients(one))
+
+
 def without_shardy(case: Case) -> Case:
     """The same with `mhlo.sharding` strings and conversions as custom calls."""
 
@@ -241,6 +262,7 @@ def cases() -> dict[str, Case]:
     found["mlp_megatron"] = mlp_case(P(None, "y"), P("y"), P("y"), P("x"))
     found["mlp_fsdp"] = mlp_case(P(("x", "y")), P(("x", "y")), P(("x", "y")), P(("x", "y")))
     found["mlp_2d"] = mlp_case(P("x", "y"), P("y"), P("y", "x"), P("x"))
+    found["train_lm_gradients"] = train_lm_gradients
     for name in [n for n in found if n.startswith(("manual_", "partial_", "mlp_", "conv", "grad_shard", "constraint_"))]:
         found[f"gspmd_{name}"] = without_shardy(found[name])
     return found
