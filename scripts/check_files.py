@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX_BYTES = 1 << 20
-BINARY = {".png"}
+BINARY = {".bc", ".png"}
 SOURCE = {".cc", ".h", ".proto", ".py", ".sh", ".cmake"}
 TABS_BELONG = {"Makefile"}
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
