@@ -18,7 +18,8 @@ namespace shardway::ir::bytecode {
 
 class Pool {
  public:
-  static constexpr int kMaxDepth = 64;
+  // Locations nest one level for each frame of the user's call stack.
+  static constexpr int kMaxDepth = 512;
 
   // `sections` views the artifact's bytes, which `owner` keeps alive: constants share them.
   // Locations go to `module`.
