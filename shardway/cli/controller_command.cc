@@ -161,6 +161,7 @@ int RunController(const ControllerCommand& command) {
   }
   AwaitEnd(signals, over, parent);
   LOG_INFO("ending");
+  controller.Retire();
   cluster->workers->End();
   // Sessions' threads may be anywhere: nothing is destroyed.
   _exit(0);

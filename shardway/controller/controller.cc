@@ -114,11 +114,7 @@ Controller::Controller(ControllerOptions options, const topology::Topology& topo
 
 Controller::~Controller() {
   programs_.reset();
-  {
-    MutexLock lock(mutex_);
-    stopping_ = true;
-    stop_changed_.NotifyAll();
-  }
+  Retire();
   wire::ToWorker shutdown;
   shutdown.set_shutdown(true);
   for (const auto& channel : options_.workers) {
@@ -128,6 +124,12 @@ Controller::~Controller() {
   for (std::thread& thread : threads_) {
     thread.join();
   }
+}
+
+void Controller::Retire() {
+  MutexLock lock(mutex_);
+  stopping_ = true;
+  stop_changed_.NotifyAll();
 }
 
 absl::Status Controller::ConfigureWorkers() {

@@ -55,6 +55,9 @@ class Controller {
   static absl::StatusOr<std::unique_ptr<Controller>> Start(ControllerOptions options);
   // Sessions must be closed. Tells the workers to end.
   ~Controller();
+
+  // The cluster is about to end: what happens to workers and sessions from here on is nobody's news.
+  void Retire();
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
 
