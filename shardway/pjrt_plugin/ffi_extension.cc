@@ -71,6 +71,7 @@ PJRT_Error* RegisterTypeId(TypeIdRegisterArgs* args) {
   return nullptr;
 }
 
+// The data stays the caller's: older versions of this structure have a deleter, newer ones don't.
 PJRT_Error* AddUserData(UserDataAddArgs*) { return nullptr; }
 
 PJRT_Error* RegisterHandler(RegisterHandlerArgs* args) {
