@@ -527,3 +527,11 @@ def test_programs_can_be_serialized() -> None:
     compiled = jax.jit(lambda a: a * 3).lower(x).compile()
     again = serialize_executable.deserialize_and_load(*serialize_executable.serialize(compiled))
     np.testing.assert_array_equal(again(x), numbers(8, 16) * 3)
+
+
+def test_one_buffer_to_many_devices() -> None:
+    """A value on one device, used with a sharded one: JAX copies it to every device from the one."""
+    x = jax.device_put(numbers(8, 16), sharded(P("data", "model")))
+    s = jnp.float32(3)
+    np.testing.assert_array_equal(jax.jit(lambda a, b: a * b)(x, s), numbers(8, 16) * 3)
+    np.testing.assert_array_equal(jax.device_put(s + 1, sharded(P())), 4)

@@ -200,48 +200,9 @@ ArrayId ShardGrouper::SendCopy(const CopyGroup& group, const Placement* placemen
   if (whole) {
     return session.Copy(first->id(), placement->devices);
   }
-  return SendCopyInRounds(arrays, group.shards, from, placement->devices);
-}
-
-// An array has one shard on a device, so a buffer that goes to several devices is copied in rounds, each
-// from distinct devices; the copies are then put together.
-ArrayId ShardGrouper::SendCopyInRounds(absl::Span<const ArrayId> arrays,
-                                       absl::Span<const uint32_t> shards,
-                                       absl::Span<const int> from, absl::Span<const int> to) {
-  client::Session& session = *client_->session;
-  struct Round {
-    std::vector<ArrayId> arrays;
-    std::vector<uint32_t> shards;
-    std::vector<int> from, to;
-  };
-  std::vector<Round> rounds;
-  std::vector<std::pair<size_t, uint32_t>> where;  // of each copy: its round, its shard there
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    size_t r = 0;
-    while (r < rounds.size() && std::count(rounds[r].from.begin(), rounds[r].from.end(), from[i])) ++r;
-    if (r == rounds.size()) rounds.emplace_back();
-    Round& round = rounds[r];
-    where.emplace_back(r, static_cast<uint32_t>(round.to.size()));
-    round.arrays.push_back(arrays[i]);
-    round.shards.push_back(shards[i]);
-    round.from.push_back(from[i]);
-    round.to.push_back(to[i]);
-  }
-  std::vector<ArrayId> copies;
-  for (const Round& round : rounds) {
-    const ArrayId assembled = session.Assemble(round.arrays, round.shards);
-    copies.push_back(session.Copy(assembled, round.to));
-    session.Free(assembled);
-  }
-  if (copies.size() == 1) return copies.front();
-  std::vector<ArrayId> parts;
-  std::vector<uint32_t> part_shards;
-  for (const auto& [round, shard] : where) {
-    parts.push_back(copies[round]);
-    part_shards.push_back(shard);
-  }
-  const ArrayId id = session.Assemble(parts, part_shards);
-  for (const ArrayId copy : copies) session.Free(copy);
+  const ArrayId assembled = session.Assemble(arrays, group.shards);
+  const ArrayId id = session.Copy(assembled, placement->devices);
+  session.Free(assembled);
   return id;
 }
 

@@ -86,8 +86,6 @@ class ShardGrouper {
   void Close(PutGroup& group, Completions* completions) SHARDWAY_REQUIRES(mutex_);
   void Close(CopyGroup& group) SHARDWAY_REQUIRES(mutex_);
   ArrayId SendCopy(const CopyGroup& group, const Placement* placement) SHARDWAY_REQUIRES(mutex_);
-  ArrayId SendCopyInRounds(absl::Span<const ArrayId> arrays, absl::Span<const uint32_t> shards,
-                           absl::Span<const int> from, absl::Span<const int> to);
   // Dense bytes of a shard, copied; those of an equal one with the same origin when there is one.
   const void* Stage(PutGroup& group, const HostBytes& bytes) SHARDWAY_REQUIRES(mutex_);
   bool IsFull(const Group& group) const;

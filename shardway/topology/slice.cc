@@ -24,9 +24,6 @@ absl::StatusOr<const Slice*> SliceTable::Intern(absl::Span<const int> devices) {
   }
   std::vector<int> sorted = key;
   std::sort(sorted.begin(), sorted.end());
-  if (auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("device ", *twice, " is named twice"));
-  }
   if (size() == kMaxSlices) {
     return absl::ResourceExhaustedError(
         absl::StrCat("more than ", kMaxSlices, " different lists of devices are in use"));

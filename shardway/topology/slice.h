@@ -16,7 +16,9 @@ namespace shardway::topology {
 
 struct Slice {
   int index = 0;             // dense from 0 in its table
-  std::vector<int> devices;  // logical position → global device id; no device twice
+  // Logical position → global device id. A device may be there twice, in an array that one buffer is
+  // copied from to several devices; never in a program's (wire::Validate sees to it).
+  std::vector<int> devices;
   std::vector<int> hosts;    // global host numbers, ascending, without repeats
 };
 
@@ -27,8 +29,8 @@ class SliceTable {
 
   explicit SliceTable(const Topology& topology) : topology_(topology) {}
 
-  // INVALID_ARGUMENT for an empty list, a device that is not there, or one named twice;
-  // RESOURCE_EXHAUSTED for more different slices than a table holds.
+  // INVALID_ARGUMENT for an empty list or a device that is not there; RESOURCE_EXHAUSTED for more
+  // different slices than a table holds.
   absl::StatusOr<const Slice*> Intern(absl::Span<const int> devices);
 
   int size() const { return static_cast<int>(slices_.size()); }
