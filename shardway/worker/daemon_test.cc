@@ -26,11 +26,11 @@ constexpr char kChildFd[] = "SHARDWAY_TEST_WORKER_FD";
 
 TEST(DaemonChild, DISABLED_BecomesAWorker) {
   const char* fd = std::getenv(kChildFd);
-  if (fd == nullptr) GTEST_SKIP() << "only as DaemonTest's child";
+  if (fd == nullptr) GTEST_SKIP() << "only as DaemonPluginTest's child";
   std::exit(RunWorkerMain(std::atoi(fd)));
 }
 
-class DaemonTest : public ::testing::Test {
+class DaemonPluginTest : public ::testing::Test {
  protected:
   void SetUp() override {
     plugin_ = device::FindTestPlugin(device::kDefaultTestPlugin);
@@ -87,7 +87,7 @@ class DaemonTest : public ::testing::Test {
   std::unique_ptr<wire::Channel> channel_;
 };
 
-TEST_F(DaemonTest, ServesAndLeavesWhenTheControllerDoes) {
+TEST_F(DaemonPluginTest, ServesAndLeavesWhenTheControllerDoes) {
   const wire::FromWorker ready = Configure(wire::kWorkerProtocol);
   EXPECT_EQ(ready.ready().status().code(), 0) << ready.ready().status().message();
   EXPECT_EQ(ready.ready().platform(), "cpu");
@@ -103,7 +103,7 @@ TEST_F(DaemonTest, ServesAndLeavesWhenTheControllerDoes) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-TEST_F(DaemonTest, EndsOnShutdown) {
+TEST_F(DaemonPluginTest, EndsOnShutdown) {
   Configure(wire::kWorkerProtocol);
   wire::ToWorker message;
   message.set_shutdown(true);
@@ -112,7 +112,7 @@ TEST_F(DaemonTest, EndsOnShutdown) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-TEST_F(DaemonTest, RefusesAnotherProtocol) {
+TEST_F(DaemonPluginTest, RefusesAnotherProtocol) {
   const wire::FromWorker ready = Configure(wire::kWorkerProtocol + 1);
   EXPECT_EQ(wire::FromProto(ready.ready().status()).code(), absl::StatusCode::kFailedPrecondition);
   const int status = AwaitExit();

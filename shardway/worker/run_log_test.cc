@@ -33,7 +33,7 @@ TEST(RunLogTest, EveryCursorSeesEveryRunInOrder) {
   RunLog log(kDevices);
   std::vector<std::thread> threads;
   std::vector<uint64_t> seen(kDevices);
-  std::vector<bool> in_order(kDevices, true);
+  std::vector<char> in_order(kDevices, true);  // not bits: each thread writes its own
   {
     std::vector<std::unique_ptr<RunLog::Cursor>> cursors;
     for (int device = 0; device < kDevices; ++device) {

@@ -18,6 +18,7 @@
 #include "shardway/wire/protocol.h"
 #include "shardway/wire/validate.h"
 #include "shardway/worker/daemon.h"
+#include "shardway/worker/visible_channel.h"
 
 namespace shardway::worker {
 
@@ -30,8 +31,9 @@ class WorkerHarness {
   WorkerHarness(PartsFactory parts, wire::Configure configure) {
     auto ends = wire::MakeChannelPair();
     EXPECT_TRUE(ends.ok()) << ends.status();
-    channel_ = std::move(ends->first);
-    worker_end_ = std::move(ends->second);
+    auto order = std::make_shared<Mutex>();
+    channel_ = std::make_unique<VisibleChannel>(std::move(ends->first), order);
+    worker_end_ = std::make_unique<VisibleChannel>(std::move(ends->second), order);
     thread_ =
         std::thread([this, parts = std::move(parts)] { served_ = Serve(*worker_end_, parts); });
     wire::ToWorker message;

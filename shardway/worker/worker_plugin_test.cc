@@ -48,7 +48,7 @@ WorkerHarness::ProgramSpec MeanPlusOne(int devices, int chain, int64_t elements)
   return spec;
 }
 
-class WorkerPjrtTest : public ::testing::Test {
+class WorkerPluginTest : public ::testing::Test {
  protected:
   void SetUp() override {
     plugin_ = device::FindTestPlugin(device::kDefaultTestPlugin);
@@ -66,7 +66,7 @@ class WorkerPjrtTest : public ::testing::Test {
   std::string plugin_;
 };
 
-TEST_F(WorkerPjrtTest, PsumOnTwoDevices) {
+TEST_F(WorkerPluginTest, PsumOnTwoDevices) {
   auto worker = Start(2);
   worker->Load(1, MeanPlusOne(2, 1, 3));
   worker->Put(100, 1, {0, 1}, {{1, 2, 3}, {5, 6, 7}});
@@ -80,7 +80,7 @@ TEST_F(WorkerPjrtTest, PsumOnTwoDevices) {
   }
 }
 
-TEST_F(WorkerPjrtTest, ManyDevicesManyRuns) {
+TEST_F(WorkerPluginTest, ManyDevicesManyRuns) {
   constexpr int kRuns = 500;
   auto worker = Start(8);
   const std::vector<int> devices = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -95,7 +95,7 @@ TEST_F(WorkerPjrtTest, ManyDevicesManyRuns) {
   EXPECT_THAT(*values, ElementsAre(3.5f + 4 * kRuns));
 }
 
-TEST_F(WorkerPjrtTest, CoordinatesTellDevicesApart) {
+TEST_F(WorkerPluginTest, CoordinatesTellDevicesApart) {
   auto worker = Start(4);
   WorkerHarness::ProgramSpec spec;
   spec.text = R"(module @m {func.func public @main(%x: tensor<1xf32>, %c: tensor<2xi32>) ->
@@ -116,7 +116,7 @@ TEST_F(WorkerPjrtTest, CoordinatesTellDevicesApart) {
   }
 }
 
-TEST_F(WorkerPjrtTest, ACompilersErrorPoisons) {
+TEST_F(WorkerPluginTest, ACompilersErrorPoisons) {
   auto worker = Start(2);
   worker->Load(1, {"module @m {func.func public @main(%x: tensor<1xf32>) -> (tensor<2xf32>) {\n"
                    "return %x : tensor<1xf32>}}",
@@ -127,7 +127,7 @@ TEST_F(WorkerPjrtTest, ACompilersErrorPoisons) {
   EXPECT_FALSE(worker->Read(2, 1).ok());
 }
 
-TEST_F(WorkerPjrtTest, APoisonedDeviceDoesNotHangItsPeers) {
+TEST_F(WorkerPluginTest, APoisonedDeviceDoesNotHangItsPeers) {
   auto worker = Start(2);
   worker->Load(1, MeanPlusOne(2, 2, 1));
   worker->Put(100, 1, {0}, {{1}});  // nothing on device 1
@@ -140,7 +140,7 @@ TEST_F(WorkerPjrtTest, APoisonedDeviceDoesNotHangItsPeers) {
   EXPECT_TRUE(worker->AwaitEnded(201).ok());
 }
 
-TEST_F(WorkerPjrtTest, DonatedMemoryIsReused) {
+TEST_F(WorkerPluginTest, DonatedMemoryIsReused) {
   auto worker = Start(2);
   WorkerHarness::ProgramSpec spec;
   spec.text = R"(module @m {func.func public @main(
@@ -182,7 +182,7 @@ wire::ToWorker Answer(const wire::HostCallback& call, std::vector<float> values)
   return message;
 }
 
-TEST_F(WorkerPjrtTest, HostCallbacksGoOutAndComeBack) {
+TEST_F(WorkerPluginTest, HostCallbacksGoOutAndComeBack) {
   auto worker = Start(2);
   worker->Load(1, Callback({0, 1}));
   worker->Put(100, 1, {0, 1}, {{1, 2}, {3, 4}});
@@ -203,7 +203,7 @@ TEST_F(WorkerPjrtTest, HostCallbacksGoOutAndComeBack) {
   EXPECT_THAT(*values, ElementsAre(26, 28));
 }
 
-TEST_F(WorkerPjrtTest, AHostCallbacksErrorIsTheRuns) {
+TEST_F(WorkerPluginTest, AHostCallbacksErrorIsTheRuns) {
   auto worker = Start(1);
   worker->Load(1, Callback({0}));
   worker->Put(100, 1, {0}, {{1, 2}});
@@ -219,7 +219,7 @@ TEST_F(WorkerPjrtTest, AHostCallbacksErrorIsTheRuns) {
   EXPECT_THAT(std::string(worker->Read(3, 0).status().message()), HasSubstr("12 bytes"));
 }
 
-TEST_F(WorkerPjrtTest, ASessionsEndEndsItsHostCallbacks) {
+TEST_F(WorkerPluginTest, ASessionsEndEndsItsHostCallbacks) {
   auto worker = Start(1);
   worker->Load(1, Callback({0}));
   worker->Put(100, 1, {0}, {{1, 2}});
