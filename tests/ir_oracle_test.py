@@ -36,7 +36,9 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("artifacts")
     programs("write", str(directory))
     files = sorted(str(p) for p in directory.glob("*.bc"))
-    subprocess.run([TOOL, "--verify", "--locations", *files], timeout=120, check=False, stderr=subprocess.PIPE)
+    subprocess.run(
+        [TOOL, "--verify", "--locations", *files], timeout=120, check=False, stderr=subprocess.PIPE
+    )
     programs("canon", str(directory))
     return directory
 
@@ -52,7 +54,9 @@ def differences(directory: Path, pattern: str) -> str:
         theirs = artifact.with_suffix(".ref").read_text()
         ours = artifact.with_name(artifact.name + ".canon").read_text()
         if ours != theirs:
-            lines = difflib.unified_diff(theirs.splitlines(), ours.splitlines(), "jaxlib", "shardway", n=0, lineterm="")
+            lines = difflib.unified_diff(
+                theirs.splitlines(), ours.splitlines(), "jaxlib", "shardway", n=0, lineterm=""
+            )
             report.append("\n".join([artifact.name, *list(lines)[:20]]))
     return "\n".join(report)
 
@@ -72,7 +76,9 @@ def test_old_versions_are_upgraded(artifacts: Path, version: str) -> None:
 
 def test_locations_are_the_users_lines(artifacts: Path) -> None:
     text = (artifacts / "psum@1.17.0.bc.mlir").read_text()
-    line = next(line for line in text.splitlines() if "stablehlo.all_reduce" not in line and "psum" in line)
+    line = next(
+        line for line in text.splitlines() if "stablehlo.all_reduce" not in line and "psum" in line
+    )
     assert "ir_programs.py" in line
     assert "jit(" in text
 

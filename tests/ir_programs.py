@@ -61,7 +61,9 @@ def twins() -> Iterator[tuple[str, Lower]]:
             m = t.mesh()
             shardings = tuple(NamedSharding(m, s) for s in program.specs)
             out = None if program.out is None else NamedSharding(m, program.out)
-            return jax.jit(program.fn, in_shardings=shardings, out_shardings=out).lower(*program.args)
+            return jax.jit(program.fn, in_shardings=shardings, out_shardings=out).lower(
+                *program.args
+            )
 
         yield f"twin-{program.name}", lower
 
@@ -79,7 +81,9 @@ def mapped(fn: Callable[..., Any], in_specs: Any, out_specs: Any, *args: Any) ->
     """Under shard_map on a 4 x 2 mesh."""
 
     def lower() -> Any:
-        body = jax.shard_map(fn, mesh=mesh("x", "y"), in_specs=in_specs, out_specs=out_specs, check_vma=False)
+        body = jax.shard_map(
+            fn, mesh=mesh("x", "y"), in_specs=in_specs, out_specs=out_specs, check_vma=False
+        )
         return jax.jit(body).lower(*args)
 
     return lower
@@ -90,24 +94,73 @@ def collectives() -> Iterator[tuple[str, Lower]]:
     yield "psum", mapped(lambda a: lax.psum(a, "x"), P("x"), P(), one)
     yield "psum-both", mapped(lambda a: lax.psum(a, ("x", "y")), P("x", "y"), P(), one)
     yield "psum-groups", mapped(lambda a: lax.pmax(lax.pmin(a, "y"), "x"), P("x", "y"), P(), one)
-    yield "psum-tree", mapped(lambda a: lax.psum((a, a.astype(jnp.bfloat16), a.astype(jnp.int8)), "y"), P("x", "y"), P("x"), one)
+    yield (
+        "psum-tree",
+        mapped(
+            lambda a: lax.psum((a, a.astype(jnp.bfloat16), a.astype(jnp.int8)), "y"),
+            P("x", "y"),
+            P("x"),
+            one,
+        ),
+    )
     yield "pmean", mapped(lambda a: lax.pmean(a, "x"), P("x"), P(), one)
-    yield "all-gather", mapped(lambda a: lax.all_gather(a, "y", axis=1, tiled=True), P("x", "y"), P("x"), one)
+    yield (
+        "all-gather",
+        mapped(lambda a: lax.all_gather(a, "y", axis=1, tiled=True), P("x", "y"), P("x"), one),
+    )
     yield "all-gather-new-axis", mapped(lambda a: lax.all_gather(a, "x"), P("x"), P(), one)
-    yield "psum-scatter", mapped(lambda a: lax.psum_scatter(a, "x", scatter_dimension=0, tiled=True), P(), P("x"), one)
-    yield "all-to-all", mapped(lambda a: lax.all_to_all(a, "x", 1, 0, tiled=True), P("x"), P(None, "x"), one)
-    yield "ppermute", mapped(lambda a: lax.ppermute(a, "x", [(i, (i + 1) % 4) for i in range(4)]), P("x"), P("x"), one)
-    broadcast = jax.shard_map(lambda a: lax.pbroadcast(a, "x", 1), mesh=mesh("x", "y"), in_specs=P("x"), out_specs=P("x"))
+    yield (
+        "psum-scatter",
+        mapped(
+            lambda a: lax.psum_scatter(a, "x", scatter_dimension=0, tiled=True), P(), P("x"), one
+        ),
+    )
+    yield (
+        "all-to-all",
+        mapped(lambda a: lax.all_to_all(a, "x", 1, 0, tiled=True), P("x"), P(None, "x"), one),
+    )
+    yield (
+        "ppermute",
+        mapped(
+            lambda a: lax.ppermute(a, "x", [(i, (i + 1) % 4) for i in range(4)]),
+            P("x"),
+            P("x"),
+            one,
+        ),
+    )
+    broadcast = jax.shard_map(
+        lambda a: lax.pbroadcast(a, "x", 1), mesh=mesh("x", "y"), in_specs=P("x"), out_specs=P("x")
+    )
     yield "pbroadcast", for_gpu(broadcast, one)
-    yield "axis-index", mapped(lambda a: a + lax.axis_index("x") * 2.0 + lax.axis_index("y"), P("x", "y"), P("x", "y"), one)
+    yield (
+        "axis-index",
+        mapped(
+            lambda a: a + lax.axis_index("x") * 2.0 + lax.axis_index("y"),
+            P("x", "y"),
+            P("x", "y"),
+            one,
+        ),
+    )
     yield (
         "ragged-all-to-all",
         mapped(
-            lambda a, o, *s: lax.ragged_all_to_all(a, o, *s, axis_name="x"), (P("x"),) * 6, P("x"),
-            f32(32, 4), f32(32, 4), *[i32(16)] * 4,
+            lambda a, o, *s: lax.ragged_all_to_all(a, o, *s, axis_name="x"),
+            (P("x"),) * 6,
+            P("x"),
+            f32(32, 4),
+            f32(32, 4),
+            *[i32(16)] * 4,
         ),
     )
-    yield "scan-of-psum", mapped(lambda a: lax.scan(lambda c, _: (lax.psum(c, "x") * 0.5, None), a, None, 3)[0], P("x"), P("x"), one)
+    yield (
+        "scan-of-psum",
+        mapped(
+            lambda a: lax.scan(lambda c, _: (lax.psum(c, "x") * 0.5, None), a, None, 3)[0],
+            P("x"),
+            P("x"),
+            one,
+        ),
+    )
     yield "partial-manual", partial_manual
     yield "nested-shard-map", nested_manual
     yield "pmap", lambda: jax.pmap(lambda a: lax.psum(a, "i"), axis_name="i").lower(f32(8, 4))
@@ -116,14 +169,29 @@ def collectives() -> Iterator[tuple[str, Lower]]:
 
 
 def partial_manual() -> Any:
-    fn = jax.shard_map(lambda a: lax.psum(jnp.sin(a), "x"), mesh=mesh("x", "y"), in_specs=P("x"), out_specs=P(), axis_names={"x"})
+    fn = jax.shard_map(
+        lambda a: lax.psum(jnp.sin(a), "x"),
+        mesh=mesh("x", "y"),
+        in_specs=P("x"),
+        out_specs=P(),
+        axis_names={"x"},
+    )
     return jax.jit(lambda a: fn(a) * 2).lower(f32(8, 8))
 
 
 def nested_manual() -> Any:
     m = mesh("x", "y")
-    inner = jax.shard_map(lambda a: lax.psum(a, "y"), in_specs=P(None, "y"), out_specs=P(), axis_names={"y"})
-    outer = jax.shard_map(lambda a: inner(lax.psum(a, "x")), mesh=m, in_specs=P("x"), out_specs=P(), axis_names={"x"}, check_vma=False)
+    inner = jax.shard_map(
+        lambda a: lax.psum(a, "y"), in_specs=P(None, "y"), out_specs=P(), axis_names={"y"}
+    )
+    outer = jax.shard_map(
+        lambda a: inner(lax.psum(a, "x")),
+        mesh=m,
+        in_specs=P("x"),
+        out_specs=P(),
+        axis_names={"x"},
+        check_vma=False,
+    )
     with jax.set_mesh(m):
         return jax.jit(outer).lower(f32(8, 8))
 
@@ -141,7 +209,9 @@ def unreduced() -> Any:
         a = jax.ShapeDtypeStruct((8, 8), jnp.float32, sharding=NamedSharding(m, P(None, "x")))
         b = jax.ShapeDtypeStruct((8, 8), jnp.float32, sharding=NamedSharding(m, P("x", None)))
         partial_sums = NamedSharding(m, P(None, None, unreduced={"x"}))
-        return jax.jit(lambda a, b: jnp.einsum("ij,jk->ik", a, b, out_sharding=partial_sums)).lower(a, b)
+        return jax.jit(lambda a, b: jnp.einsum("ij,jk->ik", a, b, out_sharding=partial_sums)).lower(
+            a, b
+        )
 
 
 def linalg() -> Iterator[tuple[str, Lower]]:
@@ -149,7 +219,14 @@ def linalg() -> Iterator[tuple[str, Lower]]:
     for name in ["cholesky", "qr", "svd", "eigh", "inv", "det", "eigvals"]:
         yield f"linalg-{name}", jitted(getattr(jnp.linalg, name), square)
     yield "linalg-solve", jitted(jnp.linalg.solve, square, f32(6, 2))
-    yield "triangular-solve", jitted(lambda a, b: jax.scipy.linalg.solve_triangular(a, b, lower=True, trans=1), square, f32(6, 2))
+    yield (
+        "triangular-solve",
+        jitted(
+            lambda a, b: jax.scipy.linalg.solve_triangular(a, b, lower=True, trans=1),
+            square,
+            f32(6, 2),
+        ),
+    )
     yield "batched-cholesky", jitted(jax.vmap(jnp.linalg.cholesky), f32(3, 4, 4))
 
 
@@ -162,15 +239,28 @@ def elementwise() -> Iterator[tuple[str, Lower]]:
         yield f"unary-{name}", jitted(getattr(lax, name), a)
     for name in ["add", "atan2", "div", "max", "min", "mul", "pow", "rem", "sub", "nextafter"]:
         yield f"binary-{name}", jitted(getattr(lax, name), a, a)
-    for name in ["bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right_arithmetic", "shift_right_logical"]:
+    for name in [
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "shift_left",
+        "shift_right_arithmetic",
+        "shift_right_logical",
+    ]:
         yield f"binary-{name}", jitted(getattr(lax, name), n, n)
     for name in ["population_count", "clz", "bitwise_not"]:
         yield f"unary-{name}", jitted(getattr(lax, name), n)
-    yield "accuracy", jitted(lambda a: lax.exp(a, accuracy=lax.Tolerance(atol=1e-5, rtol=0.0, ulps=2)), a)
+    yield (
+        "accuracy",
+        jitted(lambda a: lax.exp(a, accuracy=lax.Tolerance(atol=1e-5, rtol=0.0, ulps=2)), a),
+    )
     yield "accuracy-highest", jitted(lambda a: lax.tanh(a, accuracy=lax.AccuracyMode.HIGHEST), a)
     yield "reduce-precision", jitted(lambda a: lax.reduce_precision(a, 5, 10), a)
     yield "clamp", jitted(lambda a: lax.clamp(0.0, a, 1.0), a)
-    yield "complex-parts", jitted(lambda a: (lax.complex(a, a), jnp.real(a + 1j), jnp.imag(a * 1j)), a)
+    yield (
+        "complex-parts",
+        jitted(lambda a: (lax.complex(a, a), jnp.real(a + 1j), jnp.imag(a * 1j)), a),
+    )
 
 
 def types() -> Iterator[tuple[str, Lower]]:
@@ -180,32 +270,127 @@ def types() -> Iterator[tuple[str, Lower]]:
              "int2", "uint2"]  # fmt: skip
     for name in names:
         dtype = jnp.dtype(name)
-        yield f"type-{name}", jitted(lambda a, dtype=dtype: (a.astype(dtype), jnp.ones((3,), dtype)), f32(4))
+        yield (
+            f"type-{name}",
+            jitted(lambda a, dtype=dtype: (a.astype(dtype), jnp.ones((3,), dtype)), f32(4)),
+        )
         value = np.arange(24).reshape(4, 6) % 4
-        yield f"constant-{name}", jitted(lambda a, v=value, dtype=dtype: (a, jnp.asarray(v.astype(dtype))), f32(4))
-    yield "big-constant", jitted(lambda a: a + np.random.default_rng(0).standard_normal((256, 256), np.float32), f32(256, 256))
-    yield "special-floats", jitted(lambda a: a + np.array([np.inf, -np.inf, np.nan, -0.0, 1e-45, 3.4e38], np.float32), f32(6))
+        yield (
+            f"constant-{name}",
+            jitted(lambda a, v=value, dtype=dtype: (a, jnp.asarray(v.astype(dtype))), f32(4)),
+        )
+    yield (
+        "big-constant",
+        jitted(
+            lambda a: a + np.random.default_rng(0).standard_normal((256, 256), np.float32),
+            f32(256, 256),
+        ),
+    )
+    yield (
+        "special-floats",
+        jitted(
+            lambda a: a + np.array([np.inf, -np.inf, np.nan, -0.0, 1e-45, 3.4e38], np.float32),
+            f32(6),
+        ),
+    )
     yield "empty", jitted(lambda a: jnp.concatenate([a, jnp.zeros((0, 3))]), f32(2, 3))
-    yield "boolean-mask", jitted(lambda a: jnp.where(np.arange(100).reshape(10, 10) % 3 == 0, a, 0), f32(10, 10))
+    yield (
+        "boolean-mask",
+        jitted(lambda a: jnp.where(np.arange(100).reshape(10, 10) % 3 == 0, a, 0), f32(10, 10)),
+    )
 
 
 def operators() -> Iterator[tuple[str, Lower]]:
     a = f32(8, 16)
     dots = dict(preferred_element_type=jnp.float32)
-    yield "dot-highest", jitted(lambda a, b: jnp.dot(a, b, precision="highest"), f32(8, 4), f32(4, 8))
-    yield "dot-mixed-precision", jitted(lambda a, b: lax.dot(a, b, precision=("high", "default")), f32(8, 4), f32(4, 8))
-    yield "dot-algorithm", jitted(lambda a, b: lax.dot(a, b, precision="BF16_BF16_F32_X3", **dots), f32(8, 4), f32(4, 8))
-    yield "dot-tf32", for_gpu(lambda a, b: lax.dot(a, b, precision="TF32_TF32_F32", **dots), f32(8, 4), f32(4, 8))
+    yield (
+        "dot-highest",
+        jitted(lambda a, b: jnp.dot(a, b, precision="highest"), f32(8, 4), f32(4, 8)),
+    )
+    yield (
+        "dot-mixed-precision",
+        jitted(lambda a, b: lax.dot(a, b, precision=("high", "default")), f32(8, 4), f32(4, 8)),
+    )
+    yield (
+        "dot-algorithm",
+        jitted(
+            lambda a, b: lax.dot(a, b, precision="BF16_BF16_F32_X3", **dots), f32(8, 4), f32(4, 8)
+        ),
+    )
+    yield (
+        "dot-tf32",
+        for_gpu(
+            lambda a, b: lax.dot(a, b, precision="TF32_TF32_F32", **dots), f32(8, 4), f32(4, 8)
+        ),
+    )
     conv = partial(lax.conv_general_dilated, window_strides=(2, 1))
-    yield "conv-dilated", jitted(lambda x, w: conv(x, w, padding=((1, 2), (0, -1)), lhs_dilation=(1, 2), rhs_dilation=(2, 1)), f32(2, 4, 9, 9), f32(4, 4, 3, 3))
-    yield "conv-groups", jitted(lambda x, w: conv(x, w, padding="SAME", feature_group_count=2), f32(2, 4, 8, 8), f32(6, 2, 3, 3))
-    yield "conv-nhwc", jitted(lambda x, w: conv(x, w, padding="VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")), f32(2, 8, 8, 4), f32(3, 3, 4, 6))
+    yield (
+        "conv-dilated",
+        jitted(
+            lambda x, w: conv(
+                x, w, padding=((1, 2), (0, -1)), lhs_dilation=(1, 2), rhs_dilation=(2, 1)
+            ),
+            f32(2, 4, 9, 9),
+            f32(4, 4, 3, 3),
+        ),
+    )
+    yield (
+        "conv-groups",
+        jitted(
+            lambda x, w: conv(x, w, padding="SAME", feature_group_count=2),
+            f32(2, 4, 8, 8),
+            f32(6, 2, 3, 3),
+        ),
+    )
+    yield (
+        "conv-nhwc",
+        jitted(
+            lambda x, w: conv(x, w, padding="VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")),
+            f32(2, 8, 8, 4),
+            f32(3, 3, 4, 6),
+        ),
+    )
     yield "conv-1d", jitted(lambda x, w: lax.conv(x, w, (1,), "SAME"), f32(2, 3, 9), f32(4, 3, 3))
-    yield "conv-batch-groups", jitted(lambda x, w: conv(x, w, padding="SAME", batch_group_count=2), f32(4, 3, 8, 8), f32(6, 3, 3, 3))
-    yield "avg-pool", jitted(lambda x: lax.reduce_window(x, 0.0, lax.add, (2, 3), (2, 1), ((1, 0), (1, 1)), (1, 2), (1, 1)), f32(8, 8))
-    yield "select-and-scatter", jitted(jax.grad(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (2, 2), "SAME").sum()), f32(7, 8))
-    yield "variadic-reduce", jitted(lambda a, b: lax.reduce((a, b), (0.0, 1.0), lambda x, y: (x[0] + y[0], x[1] * y[1]), (1,)), a, a)
-    yield "sort-pairs", jitted(lambda a, b: lax.sort((a, b), dimension=0, num_keys=2), a, i32(8, 16))
+    yield (
+        "conv-batch-groups",
+        jitted(
+            lambda x, w: conv(x, w, padding="SAME", batch_group_count=2),
+            f32(4, 3, 8, 8),
+            f32(6, 3, 3, 3),
+        ),
+    )
+    yield (
+        "avg-pool",
+        jitted(
+            lambda x: lax.reduce_window(
+                x, 0.0, lax.add, (2, 3), (2, 1), ((1, 0), (1, 1)), (1, 2), (1, 1)
+            ),
+            f32(8, 8),
+        ),
+    )
+    yield (
+        "select-and-scatter",
+        jitted(
+            jax.grad(
+                lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (2, 2), "SAME").sum()
+            ),
+            f32(7, 8),
+        ),
+    )
+    yield (
+        "variadic-reduce",
+        jitted(
+            lambda a, b: lax.reduce(
+                (a, b), (0.0, 1.0), lambda x, y: (x[0] + y[0], x[1] * y[1]), (1,)
+            ),
+            a,
+            a,
+        ),
+    )
+    yield (
+        "sort-pairs",
+        jitted(lambda a, b: lax.sort((a, b), dimension=0, num_keys=2), a, i32(8, 16)),
+    )
     yield "top-k", jitted(lambda a: lax.top_k(a, 4), a)
     yield "approx-top-k", jitted(lambda a: lax.approx_max_k(a, 4), a)
     yield "gather-fill", jitted(lambda a, i: a.at[i].get(mode="fill", fill_value=-1), a, i32(5))
@@ -215,39 +400,142 @@ def operators() -> Iterator[tuple[str, Lower]]:
         if name == "apply":
             yield "scatter-apply", jitted(lambda a, i: a.at[i].apply(jnp.sin), a, i32(3))
         else:
-            yield f"scatter-{name}", jitted(lambda a, i, u, name=name: getattr(a.at[i], name)(u), a, i32(3), f32(3, 16))
-    yield "scatter-batched", jitted(jax.vmap(lambda a, i, u: a.at[i].add(u, unique_indices=True, indices_are_sorted=True)), a, i32(8, 3), f32(8, 3))
+            yield (
+                f"scatter-{name}",
+                jitted(lambda a, i, u, name=name: getattr(a.at[i], name)(u), a, i32(3), f32(3, 16)),
+            )
+    yield (
+        "scatter-batched",
+        jitted(
+            jax.vmap(lambda a, i, u: a.at[i].add(u, unique_indices=True, indices_are_sorted=True)),
+            a,
+            i32(8, 3),
+            f32(8, 3),
+        ),
+    )
     yield "rfft", jitted(lambda a: jnp.fft.irfft(jnp.fft.rfft(a)), a)
     yield "fft2", jitted(lambda a: jnp.fft.ifft2(jnp.fft.fft2(a)), a)
-    yield "rng-bits", jitted(lambda k: lax.rng_bit_generator(k, (4, 4)), jax.ShapeDtypeStruct((4,), jnp.uint32))
+    yield (
+        "rng-bits",
+        jitted(lambda k: lax.rng_bit_generator(k, (4, 4)), jax.ShapeDtypeStruct((4,), jnp.uint32)),
+    )
     yield "rng-uniform", jitted(lambda: lax.rng_uniform(0.0, 1.0, (4,)))
     yield "threefry", jitted(lambda k: jax.random.normal(k, (8,)), jax.random.key(0))
     yield "gamma", jitted(lambda k: jax.random.gamma(k, 2.0, (4,)), jax.random.key(0))
     yield "barrier", jitted(lambda a: lax.optimization_barrier((a, a + 1)), a)
-    yield "dynamic-slices", jitted(lambda a, i: lax.dynamic_update_slice(a, lax.dynamic_slice(a, (i, 0), (2, 16)), (0, i)), a, i32())
+    yield (
+        "dynamic-slices",
+        jitted(
+            lambda a, i: lax.dynamic_update_slice(a, lax.dynamic_slice(a, (i, 0), (2, 16)), (0, i)),
+            a,
+            i32(),
+        ),
+    )
     yield "reverse", jitted(lambda a: lax.rev(a, (0, 1)), a)
     yield "interior-pad", jitted(lambda a: lax.pad(a, 0.0, ((1, -1, 2), (0, 3, 0))), a)
-    yield "donated", jitted(lambda p, g: jax.tree.map(lambda x, y: x - y, p, g), (a, a), (a, a), donate_argnums=0)
+    yield (
+        "donated",
+        jitted(
+            lambda p, g: jax.tree.map(lambda x, y: x - y, p, g), (a, a), (a, a), donate_argnums=0
+        ),
+    )
     yield "donated-unused", jitted(lambda p: p.sum(), a, donate_argnums=0, keep_unused=True)
 
 
 def control() -> Iterator[tuple[str, Lower]]:
     a = f32(8)
-    yield "while", jitted(lambda a: lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, c[1] * 2), (0, a)), a)
-    yield "nested-loops", jitted(lambda a: lax.fori_loop(0, 3, lambda i, x: lax.fori_loop(0, i, lambda j, y: y + j, x), a), a)
-    yield "deep-cond", jitted(lambda a, p: lax.cond(p > 0, lambda x: lax.cond(p > 1, jnp.sin, jnp.cos, x), jnp.tan, a), a, i32())
-    yield "named-call", jitted(lambda a: jax.named_call(jax.jit(lambda x: x * 2), name="twice")(a), a)
+    yield (
+        "while",
+        jitted(
+            lambda a: lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, c[1] * 2), (0, a)), a
+        ),
+    )
+    yield (
+        "nested-loops",
+        jitted(
+            lambda a: lax.fori_loop(
+                0, 3, lambda i, x: lax.fori_loop(0, i, lambda j, y: y + j, x), a
+            ),
+            a,
+        ),
+    )
+    yield (
+        "deep-cond",
+        jitted(
+            lambda a, p: lax.cond(
+                p > 0, lambda x: lax.cond(p > 1, jnp.sin, jnp.cos, x), jnp.tan, a
+            ),
+            a,
+            i32(),
+        ),
+    )
+    yield (
+        "named-call",
+        jitted(lambda a: jax.named_call(jax.jit(lambda x: x * 2), name="twice")(a), a),
+    )
     yield "inner-jit", jitted(lambda a: jax.jit(jnp.sin)(jax.jit(jnp.sin)(a)), a)
-    yield "remat", jitted(jax.grad(lambda a: jax.checkpoint(lambda x: jnp.sin(jnp.cos(x)))(a).sum()), a)
-    yield "custom-jvp", jitted(jax.grad(lambda a: jax.nn.relu(a).sum() + jax.nn.softplus(a).sum()), a)
-    yield "composite", jitted(lambda a: lax.composite(lambda x, *, scale: x * scale, name="shardway.scale")(a, scale=np.float32(2.5)), a)
-    yield "composite-nested", jitted(lambda a: lax.composite(lambda x: lax.erf(x) + lax.top_k(x, 2)[0].sum(), name="shardway.outer")(a), a)
+    yield (
+        "remat",
+        jitted(jax.grad(lambda a: jax.checkpoint(lambda x: jnp.sin(jnp.cos(x)))(a).sum()), a),
+    )
+    yield (
+        "custom-jvp",
+        jitted(jax.grad(lambda a: jax.nn.relu(a).sum() + jax.nn.softplus(a).sum()), a),
+    )
+    yield (
+        "composite",
+        jitted(
+            lambda a: lax.composite(lambda x, *, scale: x * scale, name="shardway.scale")(
+                a, scale=np.float32(2.5)
+            ),
+            a,
+        ),
+    )
+    yield (
+        "composite-nested",
+        jitted(
+            lambda a: lax.composite(
+                lambda x: lax.erf(x) + lax.top_k(x, 2)[0].sum(), name="shardway.outer"
+            )(a),
+            a,
+        ),
+    )
     yield "pure-callback", jitted(lambda a: jax.pure_callback(np.sin, a, a), a)
-    yield "io-callback", jitted(lambda a: io_callback(np.sum, jax.ShapeDtypeStruct((), jnp.float32), a, ordered=True), a)
+    yield (
+        "io-callback",
+        jitted(
+            lambda a: io_callback(np.sum, jax.ShapeDtypeStruct((), jnp.float32), a, ordered=True), a
+        ),
+    )
     yield "debug-print", jitted(lambda a: (jax.debug.print("a {}", a), a)[1], a)
-    yield "ffi-call", jitted(lambda a: jax.ffi.ffi_call("nowhere", jax.ShapeDtypeStruct((8,), jnp.float32), input_output_aliases={0: 0})(a, n=3, s="text", f=np.float32(0.5)), a)
-    yield "sharding-constraint", jitted(lambda a: lax.with_sharding_constraint(a, NamedSharding(mesh("x", "y", "z"), P(("x", "z")))) + 1, a)
-    yield "unconstrained", jitted(lambda a: lax.with_sharding_constraint(a[None], NamedSharding(mesh("x", "y"), P("x", P.UNCONSTRAINED))), a)
+    yield (
+        "ffi-call",
+        jitted(
+            lambda a: jax.ffi.ffi_call(
+                "nowhere", jax.ShapeDtypeStruct((8,), jnp.float32), input_output_aliases={0: 0}
+            )(a, n=3, s="text", f=np.float32(0.5)),
+            a,
+        ),
+    )
+    yield (
+        "sharding-constraint",
+        jitted(
+            lambda a: (
+                lax.with_sharding_constraint(a, NamedSharding(mesh("x", "y", "z"), P(("x", "z"))))
+                + 1
+            ),
+            a,
+        ),
+    )
+    yield (
+        "unconstrained",
+        jitted(
+            lambda a: lax.with_sharding_constraint(
+                a[None], NamedSharding(mesh("x", "y"), P("x", P.UNCONSTRAINED))
+            ),
+            a,
+        ),
+    )
     yield "layouts", jitted(lambda a: a.T, f32(3, 5))
 
 

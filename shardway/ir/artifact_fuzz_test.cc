@@ -1,5 +1,6 @@
 // Damaged artifacts: whatever the bytes, reading ends with a module or an error. Run it under
-// AddressSanitizer (`make asan`). SHARDWAY_FUZZ_SEED repeats a run, SHARDWAY_FUZZ_RUNS sets its length.
+// AddressSanitizer (`make asan`). SHARDWAY_FUZZ_SEED repeats a run, SHARDWAY_FUZZ_RUNS sets its
+// length.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -96,8 +96,9 @@ TEST(ArtifactReader, NormalForm) {
   EXPECT_EQ(OpOf(*plain, OpKind::kDotGeneral).Find("precision_config"), nullptr);
 
   const auto accuracy = Read("accuracy@1.17.0");
-  EXPECT_THAT(OpOf(*accuracy, OpKind::kExponential).Find("result_accuracy")->get_if<RawAttr>()->text,
-              HasSubstr("ulps = 2"));
+  EXPECT_THAT(
+      OpOf(*accuracy, OpKind::kExponential).Find("result_accuracy")->get_if<RawAttr>()->text,
+      HasSubstr("ulps = 2"));
   EXPECT_EQ(OpOf(*Read("sort-pairs@1.17.0"), OpKind::kSort).Int("dimension", -1), 0);
 }
 

@@ -130,8 +130,9 @@ struct Attribute {
 
   Attribute() = default;
   template <typename T>
-    requires(!std::is_same_v<std::decay_t<T>, Attribute> && std::is_constructible_v<Value, T &&>)
-  Attribute(T&& v) : value(std::forward<T>(v)) {}  // NOLINT: implicit on purpose
+  requires(!std::is_same_v<std::decay_t<T>, Attribute> && std::is_constructible_v<Value, T&&>)
+      Attribute(T&& v)
+      : value(std::forward<T>(v)) {}  // NOLINT: implicit on purpose
 
   template <typename T>
   const T* get_if() const {

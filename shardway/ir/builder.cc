@@ -62,10 +62,10 @@ Value* Builder::Compare(std::string_view direction, Value* a, Value* b) {
   std::string type = "UNSIGNED";
   if (IsFloat(element) || IsComplex(element)) type = "FLOAT";
   if (IsSignedInteger(element)) type = "SIGNED";
-  return Create(OpKind::kCompare, {a, b}, {Type::Tensor(ElementType::kI1, a->type.dims)},
-                {{"compare_type", EnumAttr{"comparison_type", std::move(type)}},
-                 {"comparison_direction",
-                  EnumAttr{"comparison_direction", std::string(direction)}}})
+  return Create(
+             OpKind::kCompare, {a, b}, {Type::Tensor(ElementType::kI1, a->type.dims)},
+             {{"compare_type", EnumAttr{"comparison_type", std::move(type)}},
+              {"comparison_direction", EnumAttr{"comparison_direction", std::string(direction)}}})
       ->result();
 }
 
@@ -108,10 +108,9 @@ Value* Builder::Slice(Value* x, absl::Span<const int64_t> starts, absl::Span<con
   for (size_t i = 0; i < starts.size(); ++i) {
     dims.push_back((limits[i] - starts[i] + steps[i] - 1) / steps[i]);
   }
-  return Create(OpKind::kSlice, {x}, {x->type.WithDims(dims)},
-                {{"limit_indices", List(limits)},
-                 {"start_indices", List(starts)},
-                 {"strides", steps}})
+  return Create(
+             OpKind::kSlice, {x}, {x->type.WithDims(dims)},
+             {{"limit_indices", List(limits)}, {"start_indices", List(starts)}, {"strides", steps}})
       ->result();
 }
 

@@ -25,8 +25,8 @@ class Cloner {
 
   // Appends a copy of `op` with its nested regions to `into`; its results are bound.
   Op* CloneOp(const Op& op, Region* into);
-  // Appends copies of the operators of `from` to `into`, the terminator left out; arguments of `from` must be
-  // bound. Returns what the terminator's operands became.
+  // Appends copies of the operators of `from` to `into`, the terminator left out; arguments of
+  // `from` must be bound. Returns what the terminator's operands became.
   std::vector<Value*> CloneBody(const Region& from, Region* into);
   // Fills the empty region `into` with a whole copy of `from`: arguments, operators, terminator.
   void CloneRegion(const Region& from, Region* into);

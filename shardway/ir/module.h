@@ -56,7 +56,7 @@ struct Op {
   OpKind kind;
   std::vector<Value*> operands;
   std::vector<Value*> results;
-  AttrDict attributes;           // inherent and discardable attributes together
+  AttrDict attributes;  // inherent and discardable attributes together
   std::vector<Region*> regions;
   const Location* location = nullptr;  // never null once in a region
   Region* parent = nullptr;

@@ -11,10 +11,10 @@ namespace {
 
 // How a small float format treats its extreme codes.
 enum class Special : uint8_t {
-  kIeee,       // top exponent: infinities and NaNs
-  kNanOnly,    // all ones is the only NaN, no infinity ("FN")
-  kNegZero,    // the code of -0 is the only NaN, no infinity ("FNUZ")
-  kNone,       // every code is a finite number
+  kIeee,     // top exponent: infinities and NaNs
+  kNanOnly,  // all ones is the only NaN, no infinity ("FN")
+  kNegZero,  // the code of -0 is the only NaN, no infinity ("FNUZ")
+  kNone,     // every code is a finite number
 };
 
 struct Format {
@@ -95,9 +95,8 @@ uint32_t EncodeSmall(const Format& f, double value) {
   const double scaled = std::nearbyint(std::ldexp(magnitude, -unit));
   // scaled counts units in the last place; for normal numbers it is in [2^m, 2^(m+1)].
   const int64_t biased = std::max(exponent - 1 + f.bias, 1);
-  int64_t code = magnitude == 0
-                     ? 0
-                     : ((biased - 1) << f.mantissa_bits) + static_cast<int64_t>(scaled);
+  int64_t code =
+      magnitude == 0 ? 0 : ((biased - 1) << f.mantissa_bits) + static_cast<int64_t>(scaled);
   if (code > largest) {
     if (f.special == Special::kIeee) return (largest + 1) | sign;
     if (f.special == Special::kNanOnly) return all | sign;
@@ -120,10 +119,9 @@ double DecodeSmall(const Format& f, uint32_t bits) {
   }
   const int exponent = static_cast<int>(magnitude >> f.mantissa_bits);
   const uint32_t fraction = magnitude & ((1u << f.mantissa_bits) - 1);
-  const double value =
-      exponent == 0
-          ? std::ldexp(fraction, 1 - f.bias - f.mantissa_bits)
-          : std::ldexp(fraction + (1u << f.mantissa_bits), exponent - f.bias - f.mantissa_bits);
+  const double value = exponent == 0 ? std::ldexp(fraction, 1 - f.bias - f.mantissa_bits)
+                                     : std::ldexp(fraction + (1u << f.mantissa_bits),
+                                                  exponent - f.bias - f.mantissa_bits);
   return negative ? -value : value;
 }
 
@@ -192,7 +190,8 @@ double DoubleFromElement(ElementType type, std::string_view bytes) {
     case ElementType::kTF32:
       return std::bit_cast<float>(static_cast<uint32_t>(low));
     case ElementType::kF8E8M0FNU:
-      return (low & 0xff) == 0xff ? std::nan("") : std::ldexp(1.0, static_cast<int>(low & 0xff) - 127);
+      return (low & 0xff) == 0xff ? std::nan("")
+                                  : std::ldexp(1.0, static_cast<int>(low & 0xff) - 127);
     default:
       break;
   }

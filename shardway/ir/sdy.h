@@ -32,19 +32,19 @@ struct SdyAxisRef {
 // {"x", "y", ?}p1: the axes that split one dimension, major to minor.
 struct SdyDimSharding {
   std::vector<SdyAxisRef> axes;
-  bool closed = true;                // closed: propagation may not split it further
-  std::optional<int64_t> priority;   // 0 propagates first; absent means 0
+  bool closed = true;               // closed: propagation may not split it further
+  std::optional<int64_t> priority;  // 0 propagates first; absent means 0
   friend bool operator==(const SdyDimSharding&, const SdyDimSharding&) = default;
 };
 
 // sharding<@mesh, [dims], replicated={…}, unreduced={…}>
 struct SdySharding {
-  std::string mesh_name;             // symbol of the module's mesh; empty when inlined
-  std::optional<SdyMesh> mesh;       // the inlined mesh
-  std::vector<SdyDimSharding> dims;  // one per dimension of the value
+  std::string mesh_name;               // symbol of the module's mesh; empty when inlined
+  std::optional<SdyMesh> mesh;         // the inlined mesh
+  std::vector<SdyDimSharding> dims;    // one per dimension of the value
   std::vector<SdyAxisRef> replicated;  // axes that propagation may not use
   std::vector<SdyAxisRef> unreduced;   // axes over which a sum is still outstanding
-  int64_t reduction = 0;             // the kind of that reduction, as numbered in the artifact
+  int64_t reduction = 0;               // the kind of that reduction, as numbered in the artifact
   friend bool operator==(const SdySharding&, const SdySharding&) = default;
 };
 

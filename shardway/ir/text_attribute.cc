@@ -135,7 +135,8 @@ struct Printer {
   void operator()(const OutputOperandAlias& alias) const {
     out += "#stablehlo.output_operand_alias<output_tuple_indices = [";
     AppendInts(out, alias.output_tuple_indices);
-    absl::StrAppend(&out, "], operand_index = ", alias.operand_index, ", operand_tuple_indices = [");
+    absl::StrAppend(&out, "], operand_index = ", alias.operand_index,
+                    ", operand_tuple_indices = [");
     AppendInts(out, alias.operand_tuple_indices);
     out += "]>";
   }

@@ -23,52 +23,52 @@ struct Group {
 
 const std::vector<Group>& GroupsOf(OpKind kind) {
   static const auto* const none = new std::vector<Group>;
-  static const auto* const dot = new std::vector<Group>{
-      {"dot_dimension_numbers",
-       "#stablehlo.dot<",
-       {{"lhs_batching_dimensions", Form::kIntList},
-        {"rhs_batching_dimensions", Form::kIntList},
-        {"lhs_contracting_dimensions", Form::kIntList},
-        {"rhs_contracting_dimensions", Form::kIntList}}},
-      {"algorithm",
-       "#stablehlo.dot_algorithm<",
-       {{"lhs_precision_type", Form::kType},
-        {"rhs_precision_type", Form::kType},
-        {"accumulation_type", Form::kType},
-        {"lhs_component_count", Form::kInt},
-        {"rhs_component_count", Form::kInt},
-        {"num_primitive_operations", Form::kInt},
-        {"allow_imprecise_accumulation", Form::kBool}}}};
-  static const auto* const convolution = new std::vector<Group>{
-      {"dimension_numbers",
-       "#stablehlo.conv<raw ",
-       {{"input_batch_dimension", Form::kInt},
-        {"input_feature_dimension", Form::kInt},
-        {"input_spatial_dimensions", Form::kIntList},
-        {"kernel_input_feature_dimension", Form::kInt},
-        {"kernel_output_feature_dimension", Form::kInt},
-        {"kernel_spatial_dimensions", Form::kIntList},
-        {"output_batch_dimension", Form::kInt},
-        {"output_feature_dimension", Form::kInt},
-        {"output_spatial_dimensions", Form::kIntList}}}};
-  static const auto* const gather = new std::vector<Group>{
-      {"dimension_numbers",
-       "#stablehlo.gather<",
-       {{"offset_dims", Form::kIntList},
-        {"collapsed_slice_dims", Form::kIntList},
-        {"operand_batching_dims", Form::kIntList},
-        {"start_indices_batching_dims", Form::kIntList},
-        {"start_index_map", Form::kIntList},
-        {"index_vector_dim", Form::kInt}}}};
-  static const auto* const scatter = new std::vector<Group>{
-      {"scatter_dimension_numbers",
-       "#stablehlo.scatter<",
-       {{"update_window_dims", Form::kIntList},
-        {"inserted_window_dims", Form::kIntList},
-        {"input_batching_dims", Form::kIntList},
-        {"scatter_indices_batching_dims", Form::kIntList},
-        {"scatter_dims_to_operand_dims", Form::kIntList},
-        {"index_vector_dim", Form::kInt}}}};
+  static const auto* const dot =
+      new std::vector<Group>{{"dot_dimension_numbers",
+                              "#stablehlo.dot<",
+                              {{"lhs_batching_dimensions", Form::kIntList},
+                               {"rhs_batching_dimensions", Form::kIntList},
+                               {"lhs_contracting_dimensions", Form::kIntList},
+                               {"rhs_contracting_dimensions", Form::kIntList}}},
+                             {"algorithm",
+                              "#stablehlo.dot_algorithm<",
+                              {{"lhs_precision_type", Form::kType},
+                               {"rhs_precision_type", Form::kType},
+                               {"accumulation_type", Form::kType},
+                               {"lhs_component_count", Form::kInt},
+                               {"rhs_component_count", Form::kInt},
+                               {"num_primitive_operations", Form::kInt},
+                               {"allow_imprecise_accumulation", Form::kBool}}}};
+  static const auto* const convolution =
+      new std::vector<Group>{{"dimension_numbers",
+                              "#stablehlo.conv<raw ",
+                              {{"input_batch_dimension", Form::kInt},
+                               {"input_feature_dimension", Form::kInt},
+                               {"input_spatial_dimensions", Form::kIntList},
+                               {"kernel_input_feature_dimension", Form::kInt},
+                               {"kernel_output_feature_dimension", Form::kInt},
+                               {"kernel_spatial_dimensions", Form::kIntList},
+                               {"output_batch_dimension", Form::kInt},
+                               {"output_feature_dimension", Form::kInt},
+                               {"output_spatial_dimensions", Form::kIntList}}}};
+  static const auto* const gather =
+      new std::vector<Group>{{"dimension_numbers",
+                              "#stablehlo.gather<",
+                              {{"offset_dims", Form::kIntList},
+                               {"collapsed_slice_dims", Form::kIntList},
+                               {"operand_batching_dims", Form::kIntList},
+                               {"start_indices_batching_dims", Form::kIntList},
+                               {"start_index_map", Form::kIntList},
+                               {"index_vector_dim", Form::kInt}}}};
+  static const auto* const scatter =
+      new std::vector<Group>{{"scatter_dimension_numbers",
+                              "#stablehlo.scatter<",
+                              {{"update_window_dims", Form::kIntList},
+                               {"inserted_window_dims", Form::kIntList},
+                               {"input_batching_dims", Form::kIntList},
+                               {"scatter_indices_batching_dims", Form::kIntList},
+                               {"scatter_dims_to_operand_dims", Form::kIntList},
+                               {"index_vector_dim", Form::kInt}}}};
   switch (kind) {
     case OpKind::kDotGeneral:
       return *dot;

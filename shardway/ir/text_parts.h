@@ -14,7 +14,7 @@ namespace shardway::ir::text {
 void AppendQuoted(std::string& out, std::string_view text);
 // A name as MLIR spells it bare where it can, quoted where it must (attribute and symbol names).
 void AppendName(std::string& out, std::string_view name);
-void AppendSymbol(std::string& out, std::string_view name);  // @name
+void AppendSymbol(std::string& out, std::string_view name);             // @name
 void AppendInts(std::string& out, const std::vector<int64_t>& values);  // 1, 2, 3
 
 // A float as the shortest decimal that reads back as the same bits, else as its bits in hex.

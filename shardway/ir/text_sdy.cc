@@ -28,7 +28,8 @@ void AppendMappings(std::string& out, const std::vector<SdyShardingRule::TensorM
   out += ')';
 }
 
-void AppendFactors(std::string& out, std::string_view keyword, const std::vector<int64_t>& factors) {
+void AppendFactors(std::string& out, std::string_view keyword,
+                   const std::vector<int64_t>& factors) {
   if (factors.empty()) return;
   out += ' ';
   out += keyword;

@@ -11,8 +11,8 @@
 namespace shardway::ir {
 
 struct TextOptions {
-  bool locations = false;       // write loc(…) on every operator
-  bool sdy = true;              // write sdy attributes and meshes; false drops them
+  bool locations = false;  // write loc(…) on every operator
+  bool sdy = true;         // write sdy attributes and meshes; false drops them
   // Larger constants are elided ("dense<…>"): for people, not for XLA.
   size_t max_constant_bytes = SIZE_MAX;
 };

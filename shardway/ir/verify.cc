@@ -101,7 +101,8 @@ class Verifier {
         check.Fail(last ? "its region does not end with a return" : "it is not the last operator");
       }
       for (const Value* operand : op->operands) {
-        if (check.ok() && !visible_[operand->id]) check.Fail("it uses a value that is not in scope");
+        if (check.ok() && !visible_[operand->id])
+          check.Fail("it uses a value that is not in scope");
       }
       if (!check.ok()) return check.status();
       SHARDWAY_RETURN_IF_ERROR(VerifyRegionsOf(*op, depth));
@@ -121,7 +122,8 @@ class Verifier {
     if (op.regions.empty()) return absl::OkStatus();
     const OpKind end = IsShardyRegion(op.kind) ? OpKind::kSdyReturn : OpKind::kReturn;
     std::vector<bool> outside;
-    if (IsShardyRegion(op.kind)) outside = std::exchange(visible_, std::vector<bool>(visible_.size()));
+    if (IsShardyRegion(op.kind))
+      outside = std::exchange(visible_, std::vector<bool>(visible_.size()));
     for (const Region* region : op.regions) {
       if (region->ops.empty()) {
         Check check(module_, op);
@@ -154,8 +156,7 @@ class Verifier {
       return;
     }
     for (size_t i = 0; i < check.num_out(); ++i) {
-      const std::string fault =
-          verify::ShardingFault(module_, list->shardings[i], check.out(i));
+      const std::string fault = verify::ShardingFault(module_, list->shardings[i], check.out(i));
       if (!fault.empty()) check.Fail(fault);
     }
   }
@@ -202,7 +203,8 @@ class Verifier {
       SHARDWAY_RETURN_IF_ERROR(Expand(callee, depth + 1));
       total += calls_.at(callee).inlined_ops;
       height = std::max(height, calls_.at(callee).height + 1);
-      if (total > kMaxInlinedOps) return fault("grows beyond all bounds when its calls are inlined");
+      if (total > kMaxInlinedOps)
+        return fault("grows beyond all bounds when its calls are inlined");
     }
     if (height > kMaxCallDepth) return fault("begins too long a chain of calls");
     calls.inlined_ops = total;

@@ -46,7 +46,8 @@ std::vector<int64_t> Ints(std::initializer_list<int64_t> values) { return values
 
 TEST(Verify, NamesOperatorLineAndFault) {
   const std::string fault = FaultOf(OpKind::kTranspose, {kVector}, {{"permutation", Ints({1})}});
-  EXPECT_THAT(fault, HasSubstr("stablehlo.transpose at train.py:5 (step): its attribute permutation"));
+  EXPECT_THAT(fault,
+              HasSubstr("stablehlo.transpose at train.py:5 (step): its attribute permutation"));
 }
 
 TEST(Verify, ShapesOfResults) {

@@ -24,8 +24,8 @@ class ErrorSink {
   const absl::Status& status() const { return status_; }
 
   void Invalid(std::string_view what, uint64_t offset) {
-    Set(absl::InvalidArgumentError(absl::StrCat("malformed StableHLO artifact: ", Str(what),
-                                                " (at byte ", offset, ")")));
+    Set(absl::InvalidArgumentError(
+        absl::StrCat("malformed StableHLO artifact: ", Str(what), " (at byte ", offset, ")")));
   }
   void Invalid(std::string_view what) {
     Set(absl::InvalidArgumentError(absl::StrCat("malformed StableHLO artifact: ", Str(what))));

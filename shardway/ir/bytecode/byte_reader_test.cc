@@ -29,8 +29,8 @@ TEST(ByteReader, NumbersOfEveryLength) {
 }
 
 TEST(ByteReader, SignedNumbers) {
-  for (const auto& [zigzag, value] :
-       std::vector<std::pair<uint64_t, int64_t>>{{0, 0}, {1, -1}, {2, 1}, {UINT64_MAX, INT64_MIN}}) {
+  for (const auto& [zigzag, value] : std::vector<std::pair<uint64_t, int64_t>>{
+           {0, 0}, {1, -1}, {2, 1}, {UINT64_MAX, INT64_MIN}}) {
     ErrorSink errors;
     const std::string bytes = PrefixVarInt(zigzag);
     EXPECT_EQ(ByteReader(bytes, 0, &errors).ReadSignedVarInt(), value);

@@ -138,9 +138,8 @@ double ReadFloat(ByteReader& reader, ElementType type) {
     reader.Fail("a floating-point attribute's type is not floating-point");
     return 0;
   }
-  const uint64_t bits = ElementBits(type) <= 8
-                            ? reader.ReadByte()
-                            : static_cast<uint64_t>(reader.ReadSignedVarInt());
+  const uint64_t bits =
+      ElementBits(type) <= 8 ? reader.ReadByte() : static_cast<uint64_t>(reader.ReadSignedVarInt());
   char bytes[8];
   std::memcpy(bytes, &bits, sizeof(bits));
   return DoubleFromElement(type, std::string_view(bytes, sizeof(bytes)));

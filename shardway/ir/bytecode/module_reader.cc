@@ -86,8 +86,8 @@ void ModuleReader::ReadModuleOp(ByteReader& reader, Scope& scope) {
       } else if (inner.spec->role == Role::kMesh) {
         ReadMesh(inner);
       } else {
-        errors_->Unimplemented(absl::StrCat("the operator ", inner.spec->name,
-                                            " directly inside of a module"));
+        errors_->Unimplemented(
+            absl::StrCat("the operator ", inner.spec->name, " directly inside of a module"));
       }
     });
   });
@@ -140,8 +140,8 @@ void ModuleReader::ReadFunction(ByteReader& reader, Scope& scope, RawOp op) {
   bool same = inputs.size() == arguments.size();
   for (size_t i = 0; same && i < inputs.size(); ++i) same = inputs[i] == arguments[i]->type;
   if (!same) {
-    errors_->Invalid(absl::StrCat("the body of the function @", name,
-                                  " has other arguments than its type"));
+    errors_->Invalid(
+        absl::StrCat("the body of the function @", name, " has other arguments than its type"));
   }
 }
 
@@ -299,8 +299,8 @@ void ModuleReader::AddEntry(RawOp& op, const std::string& name, const DecodedAtt
   if (const OpSpec::Attribute* own = op.spec->Find(name)) return AddAttribute(op, *own, &value);
   const auto* attribute = std::get_if<Attribute>(&value);
   if (attribute == nullptr) {
-    return errors_->Invalid(absl::StrCat("the attribute '", name, "' of ", op.spec->name,
-                                         " has an unexpected form"));
+    return errors_->Invalid(
+        absl::StrCat("the attribute '", name, "' of ", op.spec->name, " has an unexpected form"));
   }
   Set(op.attributes, name, *attribute);
 }

@@ -141,8 +141,7 @@ class Normaliser {
 
   Normal Groups(const MeshAxisGroups& groups) {
     if (attribute_.rule != Rule::kGroups) return Bad();
-    const SdyMesh* mesh =
-        groups.mesh ? &*groups.mesh : pool_.module()->FindMesh(groups.mesh_name);
+    const SdyMesh* mesh = groups.mesh ? &*groups.mesh : pool_.module()->FindMesh(groups.mesh_name);
     if (mesh == nullptr) {
       pool_.errors()->Invalid(
           absl::StrCat("replica groups name the mesh @", groups.mesh_name, ", which is missing"));
@@ -187,7 +186,8 @@ class Normaliser {
       return (*dict)->empty() ? std::nullopt : Normal(value);
     }
     // An array without elements may have been read as one of axes.
-    if (const auto* axes = value.get_if<std::vector<SdyAxisRef>>(); axes && axes->empty()) return {};
+    if (const auto* axes = value.get_if<std::vector<SdyAxisRef>>(); axes && axes->empty())
+      return {};
     return Bad();
   }
 

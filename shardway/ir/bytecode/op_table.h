@@ -13,24 +13,24 @@ namespace shardway::ir::bytecode {
 
 // How the file's form of an attribute becomes ours.
 enum class Rule : uint8_t {
-  kKeep,         // as it is
-  kInts,         // a tensor of integers becomes a list
-  kBools,        // a tensor of booleans becomes a list
-  kGroups,       // replica groups: a matrix, or axes of a mesh to spell out
-  kPairs,        // a matrix of pairs becomes a flat list; an empty one is absent
-  kSymbol,       // a string becomes a symbol
-  kSymbols,      // an array of strings becomes one of symbols; an empty one is absent
-  kFlag,         // false is absent
-  kNonZero,      // 0 is absent
-  kNonEmpty,     // an empty string, array, dictionary or list is absent
+  kKeep,          // as it is
+  kInts,          // a tensor of integers becomes a list
+  kBools,         // a tensor of booleans becomes a list
+  kGroups,        // replica groups: a matrix, or axes of a mesh to spell out
+  kPairs,         // a matrix of pairs becomes a flat list; an empty one is absent
+  kSymbol,        // a string becomes a symbol
+  kSymbols,       // an array of strings becomes one of symbols; an empty one is absent
+  kFlag,          // false is absent
+  kNonZero,       // 0 is absent
+  kNonEmpty,      // an empty string, array, dictionary or list is absent
   kNonEmptyInts,  // kInts, but an empty one is absent
-  kPrecisions,   // an array of DEFAULTs is absent
-  kCompareType,  // NOTYPE is absent
-  kApiVersion,   // API_VERSION_ORIGINAL is absent
-  kElement,      // an element type becomes a scalar's type; none is absent
-  kUnlessNone,   // the type none is absent
-  kAccuracy,     // the default is absent
-  kDrop,         // no longer part of the operator
+  kPrecisions,    // an array of DEFAULTs is absent
+  kCompareType,   // NOTYPE is absent
+  kApiVersion,    // API_VERSION_ORIGINAL is absent
+  kElement,       // an element type becomes a scalar's type; none is absent
+  kUnlessNone,    // the type none is absent
+  kAccuracy,      // the default is absent
+  kDrop,          // no longer part of the operator
 };
 
 enum class Role : uint8_t { kOperator, kFunction, kReturn, kModule, kMesh, kCast };

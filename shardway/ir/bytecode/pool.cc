@@ -97,15 +97,15 @@ const DecodedAttribute* Pool::GetAttribute(uint64_t index) {
 }
 
 const DecodedType* Pool::GetType(uint64_t index) {
-  return Get(types_, sections_->types, index,
-             [this](ByteReader& reader, const Entry& entry) -> DecodedType {
-               if (!entry.is_encoded) return DecodeTextType(reader.ReadNullTerminated());
-               if (entry.dialect == "vhlo") return DecodeVhloType(reader, *this);
-               if (entry.dialect == "builtin") return DecodeBuiltinType(reader, *this);
-               errors_->Unimplemented(
-                   absl::StrCat("a type of the dialect '", Str(entry.dialect), "'"));
-               return {};
-             });
+  return Get(
+      types_, sections_->types, index,
+      [this](ByteReader& reader, const Entry& entry) -> DecodedType {
+        if (!entry.is_encoded) return DecodeTextType(reader.ReadNullTerminated());
+        if (entry.dialect == "vhlo") return DecodeVhloType(reader, *this);
+        if (entry.dialect == "builtin") return DecodeBuiltinType(reader, *this);
+        errors_->Unimplemented(absl::StrCat("a type of the dialect '", Str(entry.dialect), "'"));
+        return {};
+      });
 }
 
 Type Pool::ValueType(uint64_t index, const ByteReader& reader) {
@@ -137,8 +137,7 @@ ElementType Pool::ReadElementType(ByteReader& reader) {
 
 const Location* Pool::ReadLocation(ByteReader& reader) {
   const DecodedAttribute* decoded = GetAttribute(reader.ReadVarInt());
-  const auto* location =
-      decoded == nullptr ? nullptr : std::get_if<const Location*>(decoded);
+  const auto* location = decoded == nullptr ? nullptr : std::get_if<const Location*>(decoded);
   if (location == nullptr) {
     reader.Fail("a location is none");
     return module_->unknown_location();

@@ -61,9 +61,8 @@ class FrameReader {
     }
     result_.version = reader.ReadVarInt();
     if (reader.ok() && result_.version > kNewestVersion) {
-      return errors_->Unimplemented(
-          absl::StrCat("MLIR bytecode version ", result_.version, "; the newest known is ",
-                       kNewestVersion));
+      return errors_->Unimplemented(absl::StrCat("MLIR bytecode version ", result_.version,
+                                                 "; the newest known is ", kNewestVersion));
     }
     result_.producer = reader.ReadNullTerminated();
     while (!reader.empty()) {

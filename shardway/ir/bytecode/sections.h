@@ -26,8 +26,8 @@ struct OpName {
 struct Entry {
   std::string_view dialect;
   std::string_view bytes;
-  uint64_t offset = 0;       // in the file
-  bool is_encoded = false;   // by its dialect; otherwise assembly text
+  uint64_t offset = 0;      // in the file
+  bool is_encoded = false;  // by its dialect; otherwise assembly text
 };
 
 // Bytecode versions that change the layout.

@@ -28,9 +28,9 @@ std::vector<Type> TypesOf(const std::vector<Value*>& values) {
 
 bool Check::Fail(std::string_view what) {
   if (status_.ok()) {
-    status_ = absl::InvalidArgumentError(absl::StrCat(std::string(OpKindName(op_.kind)), " at ",
-                                                      op_.location->ToString(), ": ",
-                                                      std::string(what)));
+    status_ =
+        absl::InvalidArgumentError(absl::StrCat(std::string(OpKindName(op_.kind)), " at ",
+                                                op_.location->ToString(), ": ", std::string(what)));
   }
   return false;
 }
@@ -125,9 +125,8 @@ bool Check::Signature(const Region& region, const std::vector<Type>& arguments,
 
 bool Check::ScalarRegion(const Region& region, size_t arguments, size_t results) {
   auto scalars = [](const std::vector<Value*>& values, size_t count) {
-    return values.size() == count && std::all_of(values.begin(), values.end(), [](const Value* v) {
-             return IsScalar(v->type);
-           });
+    return values.size() == count && std::all_of(values.begin(), values.end(),
+                                                 [](const Value* v) { return IsScalar(v->type); });
   };
   const Op* end = region.terminator();
   return (scalars(region.arguments, arguments) && end != nullptr &&

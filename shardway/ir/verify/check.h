@@ -1,5 +1,5 @@
-// What the verifier's rules are written in: the operator under test, its first fault, and the checks
-// that many operators share. Private to shardway/ir.
+// What the verifier's rules are written in: the operator under test, its first fault, and the
+// checks that many operators share. Private to shardway/ir.
 //
 // A rule states its checks in order and stops at the first that fails:
 //

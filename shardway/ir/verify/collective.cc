@@ -10,8 +10,8 @@ namespace {
 void VerifyGroups(Check& c) {
   const Attribute* attribute = c.op().Find("replica_groups");
   const auto* groups = attribute == nullptr ? nullptr : attribute->get_if<Constant>();
-  if (!c.Require(groups != nullptr && groups->type.rank() == 2 &&
-                     IsInteger(groups->type.element) && groups->type.is_static(),
+  if (!c.Require(groups != nullptr && groups->type.rank() == 2 && IsInteger(groups->type.element) &&
+                     groups->type.is_static(),
                  "its replica_groups are no matrix of integers")) {
     return;
   }
@@ -79,9 +79,9 @@ void VerifyAllToAll(Check& c) {
   const auto concat = static_cast<int>(c.op().Int("concat_dimension"));
   for (size_t i = 0; i < c.num_in(); ++i) {
     const Type& in = c.in(i);
-    if (!c.Require(in.rank() == first.rank() &&
-                       (in.dim(split) == kDynamic || in.dim(split) % count == 0),
-                   "its split_count does not divide its operand")) {
+    if (!c.Require(
+            in.rank() == first.rank() && (in.dim(split) == kDynamic || in.dim(split) % count == 0),
+            "its split_count does not divide its operand")) {
       return;
     }
     std::vector<Wide> dims(in.dims.begin(), in.dims.end());

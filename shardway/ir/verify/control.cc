@@ -95,8 +95,8 @@ void VerifyAliases(Check& c, const AttrArray& aliases) {
 
 void VerifyCustomCall(Check& c) {
   c.Require(!c.op().String("call_target_name").empty(), "it names no target");
-  for (const std::string_view name : {"called_computations", "output_operand_aliases",
-                                      "operand_layouts", "result_layouts"}) {
+  for (const std::string_view name :
+       {"called_computations", "output_operand_aliases", "operand_layouts", "result_layouts"}) {
     const Attribute* attribute = c.op().Find(name);
     if (attribute == nullptr) continue;
     const auto* array = attribute->get_if<std::shared_ptr<const AttrArray>>();

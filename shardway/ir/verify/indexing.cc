@@ -79,8 +79,9 @@ bool CheckNumbers(Check& c, const Numbers& n, const Type& operand, const Type& i
     return false;
   }
   for (const int64_t d : *n.batching) {
-    const bool twice = std::find(n.collapsed->begin(), n.collapsed->end(), d) != n.collapsed->end() ||
-                       std::find(n.map->begin(), n.map->end(), d) != n.map->end();
+    const bool twice =
+        std::find(n.collapsed->begin(), n.collapsed->end(), d) != n.collapsed->end() ||
+        std::find(n.map->begin(), n.map->end(), d) != n.map->end();
     if (!c.Require(!twice, "a batching dimension has another role, too")) return false;
   }
   for (size_t i = 0; i < n.batching->size(); ++i) {

@@ -57,9 +57,9 @@ void VerifyReduceWindow(Check& c) {
   if (!c.ok()) return;
   std::vector<Wide> dims;
   for (int i = 0; i < rank; ++i) {
-    if (!c.Require((*window)[i] >= 1 && (*strides)[i] >= 1 && (*base)[i] >= 1 &&
-                       (*dilation)[i] >= 1,
-                   "a window, stride or dilation is not positive")) {
+    if (!c.Require(
+            (*window)[i] >= 1 && (*strides)[i] >= 1 && (*base)[i] >= 1 && (*dilation)[i] >= 1,
+            "a window, stride or dilation is not positive")) {
       return;
     }
     dims.push_back(in.dim(i) == kDynamic

@@ -15,8 +15,7 @@ void VerifyConstant(Check& c) {
                  "its value is missing or of another type")) {
     return;
   }
-  const int64_t bytes =
-      value->splat ? ElementBytes(value->type.element) : value->type.num_bytes();
+  const int64_t bytes = value->splat ? ElementBytes(value->type.element) : value->type.num_bytes();
   c.Require(static_cast<int64_t>(value->bytes.size()) == bytes,
             "its value has the wrong number of bytes");
 }
@@ -64,9 +63,8 @@ void VerifyTranspose(Check& c) {
   if (!c.Counts(1) || !c.AllTensors()) return;
   const Type& in = c.in();
   const auto* permutation = c.Dimensions("permutation", in.rank());
-  if (permutation == nullptr ||
-      !c.Require(static_cast<int>(permutation->size()) == in.rank(),
-                 "its permutation does not name every dimension")) {
+  if (permutation == nullptr || !c.Require(static_cast<int>(permutation->size()) == in.rank(),
+                                           "its permutation does not name every dimension")) {
     return;
   }
   std::vector<Wide> dims;
@@ -130,8 +128,7 @@ void VerifyPad(Check& c) {
 }
 
 void VerifyConcatenate(Check& c) {
-  if (!c.Counts(-1) || !c.AllTensors() ||
-      !c.Require(c.num_in() > 0, "it has no operand") ||
+  if (!c.Counts(-1) || !c.AllTensors() || !c.Require(c.num_in() > 0, "it has no operand") ||
       !c.IntIn("dimension", 0, c.in().rank())) {
     return;
   }

@@ -64,9 +64,9 @@ void VerifyLocal(Check& c, const SdySharding& sharding, const std::set<std::stri
     c.Require(SameType(global, local), "a value in its body has another type");
     return;
   }
-  if (!c.Require(local.is_tensor() && local.rank() == global.rank() &&
-                     local.element == global.element,
-                 "a value in its body has another type")) {
+  if (!c.Require(
+          local.is_tensor() && local.rank() == global.rank() && local.element == global.element,
+          "a value in its body has another type")) {
     return;
   }
   for (int d = 0; d < global.rank(); ++d) {
@@ -183,7 +183,8 @@ std::string ShardingFault(const Module& module, const SdySharding& sharding, con
   size_t count = sharding.replicated.size() + sharding.unreduced.size();
   for (const SdyDimSharding& dim : sharding.dims) count += dim.axes.size();
   if (count > 64) return "a sharding names too many axes";
-  for (const SdyDimSharding& dim : sharding.dims) std::for_each(dim.axes.begin(), dim.axes.end(), use);
+  for (const SdyDimSharding& dim : sharding.dims)
+    std::for_each(dim.axes.begin(), dim.axes.end(), use);
   std::for_each(sharding.replicated.begin(), sharding.replicated.end(), use);
   std::for_each(sharding.unreduced.begin(), sharding.unreduced.end(), use);
   return fault;
