@@ -1,7 +1,8 @@
 """Small inputs with known right answers, drawn from public bug reports against systems of this kind."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,10 +24,8 @@ def put(x: np.ndarray, mesh: Mesh, spec: P) -> jax.Array:
 
 @pytest.fixture
 def x64() -> Iterator[None]:
-    old = jax.config.read("jax_enable_x64")
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", old)
+    with jax.enable_x64(True):
+        yield
 
 
 def test_update_past_end() -> None:
@@ -39,7 +38,9 @@ def test_update_past_end() -> None:
 def test_slice_past_end() -> None:
     m = mesh_of(x=2)
     a = put(np.arange(16, dtype=np.float32).reshape(2, 8), m, P(None, "x"))
-    out = jax.jit(lambda a: lax.dynamic_slice(a, (0, 7), (2, 6)), out_shardings=NamedSharding(m, P(None, "x")))(a)
+    out = jax.jit(
+        lambda a: lax.dynamic_slice(a, (0, 7), (2, 6)), out_shardings=NamedSharding(m, P(None, "x"))
+    )(a)
     np.testing.assert_array_equal(out, np.arange(16, dtype=np.float32).reshape(2, 8)[:, 2:8])
 
 
@@ -58,7 +59,9 @@ def test_shared_negative_pad() -> None:
 
     a = np.arange(4, dtype=np.float32)
     out = jax.jit(f)(put(a, mesh_of(x=4), P("x")))
-    np.testing.assert_array_equal(out, np.concatenate([a[1:], a[:2]]) + np.concatenate([a[:3], a[2:]]))
+    np.testing.assert_array_equal(
+        out, np.concatenate([a[1:], a[:2]]) + np.concatenate([a[:3], a[2:]])
+    )
 
 
 def test_scatter_replicated_indices() -> None:
@@ -66,7 +69,9 @@ def test_scatter_replicated_indices() -> None:
     idx = np.array([3, 60, 17, 33], np.int32)
     b = -np.ones((4, 8), np.float32)
     m = mesh_of(x=8)
-    out = jax.jit(lambda a, i, b: a.at[i].set(b))(put(a, m, P("x")), put(idx, m, P()), put(b, m, P()))
+    out = jax.jit(lambda a, i, b: a.at[i].set(b))(
+        put(a, m, P("x")), put(idx, m, P()), put(b, m, P())
+    )
     expected = a.copy()
     expected[idx] = b
     np.testing.assert_array_equal(out, expected)
@@ -121,7 +126,9 @@ def test_scalars(x64: None) -> None:
 
 def test_big_constant() -> None:
     c = np.random.default_rng(0).standard_normal((1000, 800)).astype(np.float32)
-    out = jax.jit(lambda x: (x[:, None] * c).sum(0))(put(np.ones(1000, np.float32), mesh_of(x=8), P("x")))
+    out = jax.jit(lambda x: (x[:, None] * c).sum(0))(
+        put(np.ones(1000, np.float32), mesh_of(x=8), P("x"))
+    )
     np.testing.assert_allclose(out, c.sum(0), rtol=1e-3, atol=1e-3)
 
 
@@ -145,10 +152,12 @@ def test_matmul_out_shardings(out: P) -> None:
     m = mesh_of(x=2, y=4)
     f = jax.jit(jnp.matmul, out_shardings=NamedSharding(m, out))
     for sa, sb in itertools.product(SPECS, SPECS):
-        np.testing.assert_allclose(f(put(a, m, sa), put(b, m, sb)), a @ b, rtol=1e-4, atol=1e-4, err_msg=f"{sa} {sb}")
+        np.testing.assert_allclose(
+            f(put(a, m, sa), put(b, m, sb)), a @ b, rtol=1e-4, atol=1e-4, err_msg=f"{sa} {sb}"
+        )
 
 
-ODD_OPS = {
+ODD_OPS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "sum": (lambda x: jnp.sum(x), np.sum),
     "max": (lambda x: jnp.max(x), np.max),
     "sort": (lambda x: jnp.sort(x), np.sort),
@@ -156,7 +165,10 @@ ODD_OPS = {
     "argmax": (lambda x: jnp.argmax(x), np.argmax),
     "roll": (lambda x: jnp.roll(x, 2), lambda x: np.roll(x, 2)),
     "flip": (lambda x: jnp.flip(x), np.flip),
-    "softmax": (lambda x: jax.nn.softmax(x), lambda x: np.exp(x - x.max()) / np.exp(x - x.max()).sum()),
+    "softmax": (
+        lambda x: jax.nn.softmax(x),
+        lambda x: np.exp(x - x.max()) / np.exp(x - x.max()).sum(),
+    ),
     "gather": (lambda x: x[np.array([0, -1, 0])], lambda x: x[np.array([0, -1, 0])]),
 }
 

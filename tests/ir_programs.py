@@ -302,7 +302,7 @@ def types() -> Iterator[tuple[str, Lower]]:
 
 def operators() -> Iterator[tuple[str, Lower]]:
     a = f32(8, 16)
-    dots = dict(preferred_element_type=jnp.float32)
+    dots = {"preferred_element_type": jnp.float32}
     yield (
         "dot-highest",
         jitted(lambda a, b: jnp.dot(a, b, precision="highest"), f32(8, 4), f32(4, 8)),

@@ -1,16 +1,20 @@
 """jnp.linalg and jax.scipy.linalg on the workers' LAPACK, against NumPy and the definitions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-jax.config.update("jax_enable_x64", True)
-
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 BATCHES: list[tuple[int, ...]] = [(), (3,)]
+
+
+@pytest.fixture(autouse=True)
+def x64() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
 
 
 def random_matrix(shape: tuple[int, ...], dtype: type, seed: int = 0) -> np.ndarray:
@@ -28,7 +32,9 @@ def hermitian(x: np.ndarray) -> np.ndarray:
 
 def check(actual: jax.Array | np.ndarray, expected: np.ndarray) -> None:
     single = np.finfo(np.asarray(actual).dtype).bits == 32
-    np.testing.assert_allclose(actual, expected, rtol=2e-3 if single else 1e-9, atol=2e-3 if single else 1e-9)
+    np.testing.assert_allclose(
+        actual, expected, rtol=2e-3 if single else 1e-9, atol=2e-3 if single else 1e-9
+    )
 
 
 each = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.__name__)
@@ -52,7 +58,10 @@ def test_qr(dtype: type, batch: tuple[int, ...], shape: tuple[int, int]) -> None
     a = random_matrix((*batch, *shape), dtype)
     q, r = jax.jit(jnp.linalg.qr)(a)
     check(np.asarray(q) @ np.asarray(r), a)
-    check(hermitian(np.asarray(q)) @ np.asarray(q), np.broadcast_to(np.eye(min(shape)), (*batch, min(shape), min(shape))))
+    check(
+        hermitian(np.asarray(q)) @ np.asarray(q),
+        np.broadcast_to(np.eye(min(shape)), (*batch, min(shape), min(shape))),
+    )
 
 
 @each
@@ -113,15 +122,20 @@ def test_triangular_solve(dtype: type, lower: bool, trans: int, unit: bool) -> N
     if unit:
         np.fill_diagonal(a, 1)
     b = random_matrix((5, 3), dtype, seed=1)
-    x = np.asarray(jax.scipy.linalg.solve_triangular(a, b, trans=trans, lower=lower, unit_diagonal=unit))
-    op: Callable[[np.ndarray], np.ndarray] = [lambda m: m, np.transpose, hermitian][trans]
-    check(op(a) @ x, b)
+    x = np.asarray(
+        jax.scipy.linalg.solve_triangular(a, b, trans=trans, lower=lower, unit_diagonal=unit)
+    )
+    ops: list[Callable[..., np.ndarray]] = [lambda m: m, np.transpose, hermitian]
+    check(ops[trans](a) @ x, b)
 
 
 @each
 def test_schur_and_hessenberg(dtype: type) -> None:
     a = random_matrix((5, 5), dtype)
-    t, z = (np.asarray(x) for x in jax.scipy.linalg.schur(a, output="complex" if np.iscomplexobj(a) else "real"))
+    t, z = (
+        np.asarray(x)
+        for x in jax.scipy.linalg.schur(a, output="complex" if np.iscomplexobj(a) else "real")
+    )
     check(z @ t @ hermitian(z), a)
     h, q = (np.asarray(x) for x in jax.scipy.linalg.hessenberg(a, calc_q=True))
     check(q @ h @ hermitian(q), a)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,10 @@ MANUAL: dict[str, tuple[Callable[[jax.Array], Any], Any]] = {
     "all_gather": (lambda v: lax.all_gather(v, "y"), P(None, "x")),
     "all_gather_tiled": (lambda v: lax.all_gather(v, "y", axis=1, tiled=True), P("x")),
     "all_gather_both": (lambda v: lax.all_gather(v, ("y", "x"), tiled=True), P()),
-    "psum_scatter": (lambda v: lax.psum_scatter(v, "y", scatter_dimension=0, tiled=True), P(("x", "y"))),
+    "psum_scatter": (
+        lambda v: lax.psum_scatter(v, "y", scatter_dimension=0, tiled=True),
+        P(("x", "y")),
+    ),
     "all_to_all": (lambda v: lax.all_to_all(v, "y", 0, 1, tiled=True), P(("x", "y"))),
     "all_to_all_both": (lambda v: lax.all_to_all(v, ("x", "y"), 0, 1, tiled=True), P(("x", "y"))),
     "ppermute": (lambda v: lax.ppermute(v, "y", [(0, 1), (1, 2), (2, 3), (3, 0)]), XY),
@@ -56,12 +60,31 @@ MANUAL: dict[str, tuple[Callable[[jax.Array], Any], Any]] = {
     "axis_index": (lambda v: v + lax.axis_index("x") * 10.0 + lax.axis_index("y"), XY),
     "axis_index_both": (lambda v: v + lax.axis_index(("y", "x")), XY),
     "groups": (lambda v: lax.psum(v, "y", axis_index_groups=[[0, 2], [1, 3]]), XY),
-    "groups_odd": (lambda v: lax.all_gather(v, "y", axis_index_groups=[[0, 3], [1, 2]], tiled=True), P("x", "y")),
-    "several": (lambda v: (lax.psum((v, v * 2), "x"), lax.pmax(v.sum(), ("x", "y"))), ((P(None, "y"),) * 2, P())),
+    "groups_odd": (
+        lambda v: lax.all_gather(v, "y", axis_index_groups=[[0, 3], [1, 2]], tiled=True),
+        P("x", "y"),
+    ),
+    "several": (
+        lambda v: (lax.psum((v, v * 2), "x"), lax.pmax(v.sum(), ("x", "y"))),
+        ((P(None, "y"),) * 2, P()),
+    ),
     "while": (lambda v: lax.fori_loop(0, 5, lambda i, u: lax.psum(u, "x") * 0.3 + 1.0, v), XY),
-    "unrolled": (lambda v: lax.fori_loop(0, 5, lambda i, u: lax.psum(u, "x") * 0.3 + 1.0, v, unroll=True), XY),
-    "scan": (lambda v: lax.scan(lambda c, u: (lax.ppermute(c + u, "y", [(0, 1), (1, 2), (2, 3), (3, 0)]), c), v[0], v), (P(("x", "y")), XY)),
-    "twice": (lambda v: jax.jit(lambda u: lax.psum(u, "x"))(v) + jax.jit(lambda u: lax.psum(u, "x"))(v * 2), P(None, "y")),
+    "unrolled": (
+        lambda v: lax.fori_loop(0, 5, lambda i, u: lax.psum(u, "x") * 0.3 + 1.0, v, unroll=True),
+        XY,
+    ),
+    "scan": (
+        lambda v: lax.scan(
+            lambda c, u: (lax.ppermute(c + u, "y", [(0, 1), (1, 2), (2, 3), (3, 0)]), c), v[0], v
+        ),
+        (P(("x", "y")), XY),
+    ),
+    "twice": (
+        lambda v: (
+            jax.jit(lambda u: lax.psum(u, "x"))(v) + jax.jit(lambda u: lax.psum(u, "x"))(v * 2)
+        ),
+        P(None, "y"),
+    ),
 }
 
 
@@ -85,7 +108,14 @@ def partial_manual() -> None:
         h = lax.psum(a @ w, "x")
         return jnp.tanh(h) + lax.axis_index("x")
 
-    mapped = jax.shard_map(body, mesh=m, in_specs=(P(None, "x"), P("x")), out_specs=P("x"), axis_names={"x"}, check_vma=False)
+    mapped = jax.shard_map(
+        body,
+        mesh=m,
+        in_specs=(P(None, "x"), P("x")),
+        out_specs=P("x"),
+        axis_names={"x"},
+        check_vma=False,
+    )
     twin(mapped, [f32(8, 16), f32(16, 12)], [P("y", "x"), P("x", "y")], mesh=m)
 
 
@@ -97,9 +127,13 @@ def nested_manual() -> None:
 
     def outer(v: jax.Array) -> jax.Array:
         v = lax.psum(v, "x")
-        return jax.shard_map(inner, in_specs=P(None, "y"), out_specs=P(None, "y"), axis_names={"y"}, check_vma=False)(v)
+        return jax.shard_map(
+            inner, in_specs=P(None, "y"), out_specs=P(None, "y"), axis_names={"y"}, check_vma=False
+        )(v)
 
-    mapped = jax.shard_map(outer, mesh=m, in_specs=P("x"), out_specs=P("x"), axis_names={"x"}, check_vma=False)
+    mapped = jax.shard_map(
+        outer, mesh=m, in_specs=P("x"), out_specs=P("x"), axis_names={"x"}, check_vma=False
+    )
     twin(mapped, [f32(8, 16)], [XY], mesh=m)
 
 
@@ -108,7 +142,10 @@ def grad_through_shard_map() -> None:
 
     def loss(w: jax.Array, x: jax.Array) -> jax.Array:
         f = jax.shard_map(
-            lambda w, x: lax.psum(((x @ w) ** 2).sum(), ("x", "y")), mesh=m, in_specs=(P(), P(("x", "y"))), out_specs=P()
+            lambda w, x: lax.psum(((x @ w) ** 2).sum(), ("x", "y")),
+            mesh=m,
+            in_specs=(P(), P(("x", "y"))),
+            out_specs=P(),
         )
         return f(w, x)
 
@@ -118,16 +155,32 @@ def grad_through_shard_map() -> None:
 # ---- sizes that do not divide: constraints inside, twins without them ----
 
 
-def uneven(fn: Callable[..., Any], args: Sequence[np.ndarray], spec: P, m: Mesh, out: Any = None, tolerance: float = 1e-5) -> None:
+def uneven(
+    fn: Callable[..., Any],
+    args: Sequence[np.ndarray],
+    spec: P,
+    m: Mesh,
+    out: Any = None,
+    tolerance: float = 1e-5,
+) -> None:
     """`fn` of arguments that are constrained to `spec` first, its results constrained likewise where they fit."""
 
     def sharded(*values: jax.Array) -> Any:
-        held = [lax.with_sharding_constraint(v, NamedSharding(m, P(*spec[: v.ndim]))) for v in values]
+        held = [
+            lax.with_sharding_constraint(v, NamedSharding(m, P(*spec[: v.ndim]))) for v in values
+        ]
         results = fn(*held)
         keep = lambda r: lax.with_sharding_constraint(r, NamedSharding(m, P(*spec[: r.ndim])))  # noqa: E731
         return jax.tree.map(keep, results)
 
-    twin(sharded, args, mesh=m, out=jax.tree.map(lambda _: P(), jax.eval_shape(fn, *args)), tolerance=tolerance, reference=fn)
+    twin(
+        sharded,
+        args,
+        mesh=m,
+        out=jax.tree.map(lambda _: P(), jax.eval_shape(fn, *args)),
+        tolerance=tolerance,
+        reference=fn,
+    )
 
 
 UNEVEN: dict[str, Callable[[jax.Array], Any]] = {
@@ -163,7 +216,9 @@ UNEVEN: dict[str, Callable[[jax.Array], Any]] = {
     "while": lambda a: lax.while_loop(lambda s: s.sum() < 100, lambda s: s * 1.5 + 1, jnp.abs(a)),
     "any_all": lambda a: ((a > 0).any(0), (a < 9).all()),
     "logsumexp": lambda a: jax.nn.logsumexp(a, axis=0),
-    "cholesky": lambda a: jnp.linalg.cholesky(jnp.einsum("bi,bj->bij", a, a) + 3 * jnp.eye(a.shape[1])),
+    "cholesky": lambda a: jnp.linalg.cholesky(
+        jnp.einsum("bi,bj->bij", a, a) + 3 * jnp.eye(a.shape[1])
+    ),
     "fft": lambda a: jnp.abs(jnp.fft.fft(a, axis=1)),
     "vmap_conv": lambda a: jax.vmap(lambda r: jnp.convolve(r, jnp.array([1.0, 2.0, 3.0])))(a),
     "max_pool": lambda a: lax.reduce_window(a, -jnp.inf, lax.max, (2, 2), (1, 2), "SAME"),
@@ -185,7 +240,17 @@ def uneven_case(name: str) -> Case:
 
 
 def matmul_pairs(lhs: P) -> Case:
-    specs = [P(), P("x"), P(None, "x"), P("x", "y"), P("y", "x"), P(("x", "y")), P(None, ("x", "y")), P("y"), P(None, "y")]
+    specs = [
+        P(),
+        P("x"),
+        P(None, "x"),
+        P("x", "y"),
+        P("y", "x"),
+        P(("x", "y")),
+        P(None, ("x", "y")),
+        P("y"),
+        P(None, "y"),
+    ]
 
     def run() -> None:
         for rhs, out in itertools.product(specs, specs):
@@ -210,7 +275,14 @@ def mlp_case(w1: P, b1: P, w2: P, x: P) -> Case:
     def run() -> None:
         params = {"b1": f32(32), "w1": f32(16, 32), "w2": f32(32, 16)}
         specs = {"b1": b1, "w1": w1, "w2": w2}
-        twin(mlp_step, [params, f32(16, 16), f32(16, 16)], [b1, w1, w2, x, x], out=(specs, P()), tolerance=1e-4, mesh=mesh())
+        twin(
+            mlp_step,
+            [params, f32(16, 16), f32(16, 16)],
+            [b1, w1, w2, x, x],
+            out=(specs, P()),
+            tolerance=1e-4,
+            mesh=mesh(),
+        )
 
     return run
 
@@ -231,7 +303,15 @@ def train_lm_gradients() -> None:
 
     one = Mesh(np.array(jax.devices()[:1]).reshape(1, 1), ("data", "model"))
     out = (P(), train_lm.parameter_specs())
-    twin(gradients(m), [params, i32(8, 17, high=256)], [*specs, P("data")], out=out, mesh=m, tolerance=1e-4, reference=gradients(one))
+    twin(
+        gradients(m),
+        [params, i32(8, 17, high=256)],
+        [*specs, P("data")],
+        out=out,
+        mesh=m,
+        tolerance=1e-4,
+        reference=gradients(one),
+    )
 
 
 def without_shardy(case: Case) -> Case:
@@ -250,10 +330,14 @@ def without_shardy(case: Case) -> Case:
 def cases() -> dict[str, Case]:
     found: dict[str, Case] = {}
     for p in twin_programs_test.PROGRAMS:
-        found[p.name] = lambda p=p: twin(p.fn, p.args, p.specs, p.out, tolerance=p.tolerance)
+        found[p.name] = partial(twin, p.fn, p.args, p.specs, p.out, tolerance=p.tolerance)
     for name in MANUAL:
         found[f"manual_{name}"] = manual_case(name)
-    found |= {"partial_manual": partial_manual, "nested_manual": nested_manual, "grad_shard_map": grad_through_shard_map}
+    found |= {
+        "partial_manual": partial_manual,
+        "nested_manual": nested_manual,
+        "grad_shard_map": grad_through_shard_map,
+    }
     for name in UNEVEN:
         found[f"uneven_{name}"] = uneven_case(name)
     for i, lhs in enumerate([P(), P("x", "y"), P(None, ("x", "y")), P("y"), P(("y", "x"))]):
@@ -263,6 +347,10 @@ def cases() -> dict[str, Case]:
     found["mlp_fsdp"] = mlp_case(P(("x", "y")), P(("x", "y")), P(("x", "y")), P(("x", "y")))
     found["mlp_2d"] = mlp_case(P("x", "y"), P("y"), P("y", "x"), P("x"))
     found["train_lm_gradients"] = train_lm_gradients
-    for name in [n for n in found if n.startswith(("manual_", "partial_", "mlp_", "conv", "grad_shard", "constraint_"))]:
+    for name in [
+        n
+        for n in found
+        if n.startswith(("manual_", "partial_", "mlp_", "conv", "grad_shard", "constraint_"))
+    ]:
         found[f"gspmd_{name}"] = without_shardy(found[name])
     return found
