@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "shardway/base/logging.h"
 #include "shardway/pjrt_plugin/buffer.h"
 #include "shardway/pjrt_plugin/client.h"
 #include "shardway/pjrt_plugin/device.h"
@@ -21,7 +22,10 @@
 namespace shardway::pjrt_plugin {
 namespace {
 
-PJRT_Error* PluginInitialize(PJRT_Plugin_Initialize_Args*) { return nullptr; }
+PJRT_Error* PluginInitialize(PJRT_Plugin_Initialize_Args*) {
+  InitLogging("client");  // to stderr: the script's standard output stays its own
+  return nullptr;
+}
 
 // JAX sends programs at the lower of its own StableHLO version and this one.
 PJRT_Error* PluginAttributes(PJRT_Plugin_Attributes_Args* args) {
@@ -42,10 +46,10 @@ PJRT_Error* Unimplemented(absl::string_view function) {
       absl::StrCat(function, " is not implemented by the Shardway plugin")));
 }
 
-// jaxlib asks for shardings only from 0.91 on and for the layouts of parameters from 0.93 on, which is
-// newer than the header that we build against.
-// The functions added between the two stand behind the header's table, most refusing; `struct_size`
-// stays the header's, since jaxlib looks there for functions that are newer still.
+// jaxlib asks for shardings only from 0.91 on and for the layouts of parameters from 0.93 on, which
+// is newer than the header that we build against. The functions added between the two stand behind
+// the header's table, most refusing; `struct_size` stays the header's, since jaxlib looks there for
+// functions that are newer still.
 constexpr int kMinorVersion = 93;
 constexpr int kNewerFunctions = 16;  // at least as many as were added
 constexpr int kDeviceGetAttributes = 10;
@@ -202,9 +206,10 @@ PJRT_Api MakeApi() {
 
 template <int... kIndices>
 void RefuseNewer(Table& table, std::integer_sequence<int, kIndices...>) {
-  ((table.newer[kIndices] = [](void*) {
-     return Unimplemented(absl::StrCat("function ", kIndices, " after API 0.81"));
-   }),
+  ((table.newer[kIndices] =
+        [](void*) {
+          return Unimplemented(absl::StrCat("function ", kIndices, " after API 0.81"));
+        }),
    ...);
 }
 
