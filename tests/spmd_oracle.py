@@ -43,9 +43,13 @@ def compiler() -> str:
     if tool := os.environ.get("SHARDWAY_COMPILE"):
         return tool
     root = Path(__file__).resolve().parent.parent
-    found = sorted(root.glob("build*/shardway/compile/shardway-compile"), key=lambda p: p.stat().st_mtime)
+    found = sorted(
+        root.glob("build*/shardway/compile/shardway-compile"), key=lambda p: p.stat().st_mtime
+    )
     if not found:
-        raise SystemExit("no shardway-compile under build*/: build it first or set SHARDWAY_COMPILE")
+        raise SystemExit(
+            "no shardway-compile under build*/: build it first or set SHARDWAY_COMPILE"
+        )
     return str(found[-1])
 
 
@@ -118,7 +122,9 @@ def run(text: str, arguments: Sequence[Sequence[np.ndarray]], n: int) -> list[li
     build.num_partitions = 1
     build.device_assignment = xla_client.DeviceAssignment.create(np.arange(n).reshape(n, 1))
     client = devices[0].client
-    executable = client.compile_and_load(as_replicas(text, n), xla_client.DeviceList(tuple(devices)), options)
+    executable = client.compile_and_load(
+        as_replicas(text, n), xla_client.DeviceList(tuple(devices)), options
+    )
     mesh = Mesh(np.array(devices), ("d",))
     arrays = []
     for shards in arguments:
@@ -126,7 +132,9 @@ def run(text: str, arguments: Sequence[Sequence[np.ndarray]], n: int) -> list[li
         shape = shards[0].shape
         spec = P("d") if shape else P()
         whole = (shape[0] * n, *shape[1:]) if shape else ()
-        arrays.append(jax.make_array_from_single_device_arrays(whole, NamedSharding(mesh, spec), buffers))
+        arrays.append(
+            jax.make_array_from_single_device_arrays(whole, NamedSharding(mesh, spec), buffers)
+        )
     results = executable.execute_sharded(arrays).disassemble_into_single_device_arrays()
     return [[np.asarray(x) for x in shards] for shards in results]
 
@@ -152,7 +160,13 @@ def twin(
             lambda s: NamedSharding(mesh, s), out, is_leaf=lambda s: isinstance(s, P)
         )
     lowered = jax.jit(fn, in_shardings=in_shardings, keep_unused=True, **kwargs).lower(*args)
-    output = partition(lowered, n, "--native", "--poison-padding", *(() if out is not None else ("--propagate-results",)))
+    output = partition(
+        lowered,
+        n,
+        "--native",
+        "--poison-padding",
+        *(() if out is not None else ("--propagate-results",)),
+    )
     text, _, comments = output.partition("// ----\n")
     lines = comments.split("\n")
     parameters = [Boundary(line, n) for line in lines if line.startswith("// parameter")]
@@ -165,7 +179,9 @@ def twin(
         assert whole.shape == want.shape and whole.dtype == want.dtype, (whole.shape, want.shape)
         if np.issubdtype(want.dtype, np.floating) or np.issubdtype(want.dtype, np.complexfloating):
             scale = max(1.0, float(np.max(np.abs(np.nan_to_num(want)), initial=0)))
-            np.testing.assert_allclose(whole, want, rtol=tolerance, atol=tolerance * scale, err_msg=f"result {i}")
+            np.testing.assert_allclose(
+                whole, want, rtol=tolerance, atol=tolerance * scale, err_msg=f"result {i}"
+            )
         else:
             np.testing.assert_array_equal(whole, want, f"result {i}")
     return output

@@ -54,7 +54,7 @@ int ElementBits(ElementType type);
 // Bytes of one element in a buffer of the CPU: every sub-byte type takes a whole byte there.
 int ElementBytes(ElementType type);
 
-bool IsFloat(ElementType type);            // any real floating-point type
+bool IsFloat(ElementType type);  // any real floating-point type
 bool IsComplex(ElementType type);
 bool IsSignedInteger(ElementType type);    // i2..i64
 bool IsUnsignedInteger(ElementType type);  // ui2..ui64

@@ -10,11 +10,11 @@
 #define SHARDWAY_CONCAT_(a, b) SHARDWAY_CONCAT_INNER_(a, b)
 
 // Evaluates `expr` (absl::Status) and returns it from the enclosing function unless it is OK.
-#define SHARDWAY_RETURN_IF_ERROR(expr)                           \
-  do {                                                           \
-    if (absl::Status _status = (expr); !_status.ok()) {          \
-      return _status;                                            \
-    }                                                            \
+#define SHARDWAY_RETURN_IF_ERROR(expr)                  \
+  do {                                                  \
+    if (absl::Status _status = (expr); !_status.ok()) { \
+      return _status;                                   \
+    }                                                   \
   } while (false)
 
 // SHARDWAY_ASSIGN_OR_RETURN(auto value, StatusOrExpression());

@@ -25,8 +25,8 @@ std::vector<std::string> MergedEnvironment(
   for (char** entry = environ; *entry != nullptr; ++entry) {
     bool replaced = false;
     for (const auto& [name, value] : added) {
-      replaced |= std::strncmp(*entry, name.c_str(), name.size()) == 0 &&
-                  (*entry)[name.size()] == '=';
+      replaced |=
+          std::strncmp(*entry, name.c_str(), name.size()) == 0 && (*entry)[name.size()] == '=';
     }
     if (!replaced) {
       merged.push_back(*entry);
@@ -96,8 +96,9 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const ChildOptions& options) {
   }
   wire::UniqueFd from_child(ends[0]);
   wire::UniqueFd to_parent(ends[1]);
-  const Exec exec = {options.path.c_str(), argv.data(), envp.data(), &options.keep_fds,
-                     options.own_process_group, options.death_signal, getpid(), to_parent.get()};
+  const Exec exec = {
+      options.path.c_str(),      argv.data(),          envp.data(), &options.keep_fds,
+      options.own_process_group, options.death_signal, getpid(),    to_parent.get()};
   const pid_t pid = fork();
   if (pid < 0) {
     return absl::ErrnoToStatus(errno, "fork");

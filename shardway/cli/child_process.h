@@ -15,16 +15,16 @@
 namespace shardway::cli {
 
 struct ChildOptions {
-  std::string path;                     // with no '/': looked for in PATH
-  std::vector<std::string> arguments;   // without the program's own name
+  std::string path;                                              // with no '/': looked for in PATH
+  std::vector<std::string> arguments;                            // without the program's own name
   std::vector<std::pair<std::string, std::string>> environment;  // added to ours
-  std::vector<int> keep_fds;            // stay open in the child, at the same number
-  bool own_process_group = false;       // the terminal's Ctrl-C and Ctrl-Z don't reach it
-  int death_signal = 9;                 // what it gets when this process dies
+  std::vector<int> keep_fds;       // stay open in the child, at the same number
+  bool own_process_group = false;  // the terminal's Ctrl-C and Ctrl-Z don't reach it
+  int death_signal = 9;            // what it gets when this process dies
 };
 
-// Thread-safe, but Start must be called on a thread that lives as long as the process (the main one):
-// the kernel sends the death signal when the forking thread ends.
+// Thread-safe, but Start must be called on a thread that lives as long as the process (the main
+// one): the kernel sends the death signal when the forking thread ends.
 class ChildProcess {
  public:
   // An error when the program can't be executed.

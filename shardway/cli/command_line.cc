@@ -38,20 +38,24 @@ int Main(const std::vector<std::string>& arguments, const std::string& version) 
   run_options.cluster.AddTo(*run);
 
   ControllerCommand controller_options;
-  CLI::App* controller = app.add_subcommand("controller", "the controller of a cluster on this machine");
+  CLI::App* controller =
+      app.add_subcommand("controller", "the controller of a cluster on this machine");
   controller_options.cluster.AddTo(*controller);
-  controller->add_option("--fd", controller_options.fd, "serve the client on this inherited socket");
+  controller->add_option("--fd", controller_options.fd,
+                         "serve the client on this inherited socket");
   controller->add_option("--listen", controller_options.listen,
                          "serve clients at this address (unix:@name)");
   controller->add_option("--ready-fd", controller_options.ready_fd, "")->group("");
-  controller->add_option("--collective-timeout", controller_options.collective_timeout_s,
-                         "seconds to wait for a device that does not come to a collective")
+  controller
+      ->add_option("--collective-timeout", controller_options.collective_timeout_s,
+                   "seconds to wait for a device that does not come to a collective")
       ->capture_default_str();
   controller->add_option("--memory-budget", controller_options.memory_budget,
                          "bytes per device that a session may use");
 
   int worker_fd = -1;
-  CLI::App* worker = app.add_subcommand("worker", "the worker of one host (started by the controller)");
+  CLI::App* worker =
+      app.add_subcommand("worker", "the worker of one host (started by the controller)");
   worker->add_option("--fd", worker_fd, "the inherited socket to the controller")->required();
 
   std::vector<std::string> own = arguments;

@@ -16,12 +16,12 @@
 #include "shardway/base/status_macros.h"
 #include "shardway/cli/find_files.h"
 #include "shardway/cli/worker_processes.h"
-#include "shardway/comm/communicator.h"
 #include "shardway/compile/compile.h"
 #include "shardway/controller/controller.h"
 #include "shardway/front/native_service.h"
 #include "shardway/wire/socket.h"
 #include "shardway/wire/unique_fd.h"
+#include "shardway/worker/daemon.h"
 
 namespace shardway::cli {
 namespace {
@@ -53,7 +53,7 @@ absl::StatusOr<Cluster> StartCluster(const ControllerCommand& command) {
   options.compile = compile::Compile;
   wire::UniqueFd comm;
   if (shape.num_hosts() > 1) {
-    options.comm_bytes = comm::Communicator::SharedMemoryBytes(shape.num_hosts());
+    options.comm_bytes = worker::SharedMemoryBytes(shape.num_hosts());
     SHARDWAY_ASSIGN_OR_RETURN(comm, CommMemory(options.comm_bytes));
     options.comm_fd = comm.get();
   }
@@ -63,8 +63,7 @@ absl::StatusOr<Cluster> StartCluster(const ControllerCommand& command) {
   options.describe_loss = [workers = cluster.workers.get()](int host) {
     return workers->DescribeLoss(host);
   };
-  SHARDWAY_ASSIGN_OR_RETURN(cluster.controller,
-                            controller::Controller::Start(std::move(options)));
+  SHARDWAY_ASSIGN_OR_RETURN(cluster.controller, controller::Controller::Start(std::move(options)));
   return cluster;
 }
 

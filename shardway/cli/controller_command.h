@@ -9,9 +9,9 @@ namespace shardway::cli {
 
 struct ControllerCommand {
   ClusterOptions cluster;
-  int fd = -1;          // serve the client on this inherited socket, and end with it
-  std::string listen;   // serve whoever connects to this address, until SIGTERM
-  int ready_fd = -1;    // told "ok" or the error once the cluster has started, and closed
+  int fd = -1;         // serve the client on this inherited socket, and end with it
+  std::string listen;  // serve whoever connects to this address, until SIGTERM
+  int ready_fd = -1;   // told "ok" or the error once the cluster has started, and closed
   int collective_timeout_s = 60;
   int64_t memory_budget = 0;  // bytes per device and session; 0: the machine's memory
 };

@@ -69,10 +69,11 @@ absl::StatusOr<std::string> FindXlaPlugin() {
       return (folder / kPluginInSitePackages).string();
     }
   }
-  return absl::NotFoundError(absl::StrCat(
-      "no XLA plugin for the workers: install one with `pip install lammps-jax-pjrt-cpu`, or name a "
-      "PJRT plugin library with --plugin or SHARDWAY_PLUGIN (looked for ",
-      kPluginInSitePackages, " around ", OwnPath(), " and in VIRTUAL_ENV)"));
+  return absl::NotFoundError(
+      absl::StrCat("no XLA plugin for the workers: install one with `pip install "
+                   "lammps-jax-pjrt-cpu`, or name a "
+                   "PJRT plugin library with --plugin or SHARDWAY_PLUGIN (looked for ",
+                   kPluginInSitePackages, " around ", OwnPath(), " and in VIRTUAL_ENV)"));
 }
 
 std::string FindPython() {

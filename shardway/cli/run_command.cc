@@ -101,8 +101,7 @@ int AwaitScript(const sigset_t& signals, ChildProcess& script, ChildProcess& con
     if (const std::optional<int> ended = script.Await(Duration(0))) {
       return *ended;
     }
-    if (const std::optional<int> ended = controller.Await(Duration(0));
-        ended && !controller_lost) {
+    if (const std::optional<int> ended = controller.Await(Duration(0)); ended && !controller_lost) {
       controller_lost = true;
       std::fprintf(stderr, "shardway run: the cluster's controller %s\n",
                    DescribeEnd(*ended).c_str());

@@ -12,7 +12,8 @@
 namespace shardway::cli {
 namespace {
 
-// A worker reads at once whatever it is sent; one that leaves this much unread for so long is frozen.
+// A worker reads at once whatever it is sent; one that leaves this much unread for so long is
+// frozen.
 constexpr wire::ChannelOptions kChannelOptions = {.ring_bytes = size_t{4} << 20,
                                                   .send_timeout = std::chrono::seconds(10)};
 

@@ -58,8 +58,8 @@ std::optional<int64_t> IntAttribute(const ir::AttrDict& attributes, std::string_
   return std::nullopt;
 }
 
-// Donated parameters and the results that may have their memory: what JAX paired itself, then, for donors
-// without a partner, the first result of the same shard that is still free.
+// Donated parameters and the results that may have their memory: what JAX paired itself, then, for
+// donors without a partner, the first result of the same shard that is still free.
 void PairDonations(const ir::Function& main, Partitioned& out) {
   std::vector<bool> taken(out.results.size());
   for (size_t i = 0; i < out.parameters.size(); ++i) {
@@ -67,7 +67,8 @@ void PairDonations(const ir::Function& main, Partitioned& out) {
     if (auto result = IntAttribute(main.arg_attrs[i], "tf.aliasing_output")) {
       p.donated = true;
       if (*result >= 0 && *result < static_cast<int64_t>(taken.size()) && !taken[*result] &&
-          out.results[*result].local_dims == p.local_dims && out.results[*result].element == p.element) {
+          out.results[*result].local_dims == p.local_dims &&
+          out.results[*result].element == p.element) {
         p.alias_result = static_cast<int>(*result);
         taken[*result] = true;
       }
@@ -79,8 +80,8 @@ void PairDonations(const ir::Function& main, Partitioned& out) {
   for (Boundary& p : out.parameters) {
     if (!p.donated || p.alias_result >= 0 || p.is_token) continue;
     for (size_t r = 0; r < taken.size(); ++r) {
-      if (taken[r] || out.results[r].local_dims != p.local_dims || out.results[r].element != p.element ||
-          out.results[r].memory_kind != p.memory_kind) {
+      if (taken[r] || out.results[r].local_dims != p.local_dims ||
+          out.results[r].element != p.element || out.results[r].memory_kind != p.memory_kind) {
         continue;
       }
       taken[r] = true;
@@ -102,17 +103,15 @@ absl::Status CheckRequest(const Request& request) {
   if (request.artifact == nullptr) return absl::InvalidArgumentError("no program to compile");
   if (request.num_replicas < 1 || request.num_partitions < 1 ||
       request.num_replicas > (1 << 20) / request.num_partitions) {
-    return absl::InvalidArgumentError(absl::StrCat(request.num_replicas, " replicas of ",
-                                                   request.num_partitions, " partitions"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(request.num_replicas, " replicas of ", request.num_partitions, " partitions"));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<Partitioned> Compile(const Request& request) {
-  return CompileWith(request, {});
-}
+absl::StatusOr<Partitioned> Compile(const Request& request) { return CompileWith(request, {}); }
 
 absl::StatusOr<Partitioned> CompileWith(const Request& request, const Options& options) {
   SHARDWAY_RETURN_IF_ERROR(CheckRequest(request));
@@ -131,8 +130,9 @@ absl::StatusOr<Partitioned> CompileWith(const Request& request, const Options& o
   }
   SHARDWAY_ASSIGN_OR_RETURN(
       spmd::PerDevice device,
-      Partition(program, rules, shardings,
-                {options.native ? spmd::Backend::kNative : spmd::Backend::kFfi, options.poison_padding}));
+      Partition(
+          program, rules, shardings,
+          {options.native ? spmd::Backend::kNative : spmd::Backend::kFfi, options.poison_padding}));
 
   Partitioned out;
   out.name = program.module->name;

@@ -31,8 +31,8 @@ struct Boundary {
   std::vector<int64_t> local_dims;
   std::string op_sharding;  // serialized xla.OpSharding, as the PJRT Shardings extension wants it
   bool is_token = false;    // carries no data: passed as an i1[0]-like placeholder by JAX
-  // Parameters: the result that may reuse its memory (tf.aliasing_output), or -1. `donated` is also set
-  // for jax.buffer_donor. A donated array is deleted after a successful start.
+  // Parameters: the result that may reuse its memory (tf.aliasing_output), or -1. `donated` is also
+  // set for jax.buffer_donor. A donated array is deleted after a successful start.
   bool donated = false;
   int alias_result = -1;
   std::string memory_kind;  // "" (the device's default), "pinned_host", …
@@ -40,8 +40,8 @@ struct Boundary {
 
 struct HiddenConstant {  // a constant over 64 KiB: uploaded once, passed as an argument
   ElementType element = ElementType::kInvalid;
-  std::vector<int64_t> dims;        // the local shape (a constant's shards are equal on all devices)
-  std::string_view bytes;           // row-major; belongs to `owner`
+  std::vector<int64_t> dims;  // the local shape (a constant's shards are equal on all devices)
+  std::string_view bytes;     // row-major; belongs to `owner`
   std::shared_ptr<const void> owner;
 };
 
@@ -49,8 +49,8 @@ struct HiddenConstant {  // a constant over 64 KiB: uploaded once, passed as an 
 // if `uses_coordinates`, one tensor<2xi32> = (replica id, partition id) of the executing device,
 // then the hidden constants. Its results are the user's.
 struct Partitioned {
-  std::string name;      // the module's, e.g. "jit_step"
-  std::string text;      // StableHLO text, one replica, one partition
+  std::string name;  // the module's, e.g. "jit_step"
+  std::string text;  // StableHLO text, one replica, one partition
   bool uses_coordinates = false;
   std::vector<HiddenConstant> constants;
   std::string manifest;  // collective::Serialize(...)
@@ -59,7 +59,8 @@ struct Partitioned {
   std::vector<Boundary> results;
   int64_t num_replicas = 1;
   int64_t num_partitions = 1;
-  double flops_per_device = 0;  // a rough count, for scheduling and the cost of what follows a collective
+  double flops_per_device =
+      0;  // a rough count, for scheduling and the cost of what follows a collective
 };
 
 // Errors name the value, the axis and the user's line: INVALID_ARGUMENT for a bad program,
@@ -67,8 +68,8 @@ struct Partitioned {
 absl::StatusOr<Partitioned> Compile(const Request& request);
 
 struct Options {
-  // The other back end of design decision 2: N partitions and StableHLO's own collectives; no hidden
-  // parameters (constants stay in the text) and no place parameter.
+  // The other back end of design decision 2: N partitions and StableHLO's own collectives; no
+  // hidden parameters (constants stay in the text) and no place parameter.
   bool native = false;
   bool poison_padding = false;  // for tests, see spmd/partitioner.h
 };

@@ -1,6 +1,8 @@
-// shardway-compile: a program artifact in, the per-device program out. For tests and for looking at.
+// shardway-compile: a program artifact in, the per-device program out. For tests and for looking
+// at.
 //
-//   shardway-compile ARTIFACT [--partitions N] [--replicas N] [--native] [--poison-padding] [--shardy 0|1] [--propagate-results]
+//   shardway-compile ARTIFACT [--partitions N] [--replicas N] [--native] [--poison-padding]
+//   [--shardy 0|1] [--propagate-results]
 //
 // Prints the text, then, after a line "// ----", the collectives and the boundary as comments.
 #include <cstdio>
@@ -77,13 +79,14 @@ int main(int argc, char** argv) {
     return 1;
   }
   for (const auto& spec : *specs) {
-    std::cout << "// site " << spec.site << ": " << spec.ToString() << " then " << spec.work_after_us
-              << " us, " << spec.location << "\n";
+    std::cout << "// site " << spec.site << ": " << spec.ToString() << " then "
+              << spec.work_after_us << " us, " << spec.location << "\n";
   }
   for (size_t i = 0; i < result->parameters.size(); ++i) {
     PrintBoundary("parameter", i, result->parameters[i]);
   }
-  for (size_t i = 0; i < result->results.size(); ++i) PrintBoundary("result", i, result->results[i]);
+  for (size_t i = 0; i < result->results.size(); ++i)
+    PrintBoundary("result", i, result->results[i]);
   std::cout << "// place " << result->uses_coordinates << " constants " << result->constants.size()
             << " flops " << result->flops_per_device << "\n";
   return 0;

@@ -46,7 +46,8 @@ class Flattener {
     for (size_t i = 0; i < main->arguments().size(); ++i) {
       SHARDWAY_RETURN_IF_ERROR(Argument(*main, i, flat));
     }
-    SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results, Inline(*main->body, flat->body, 0, 0));
+    SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
+                              Inline(*main->body, flat->body, 0, 0));
     for (size_t i = 0; i < results.size(); ++i) {
       SHARDWAY_RETURN_IF_ERROR(Result(*main, i, flat->body, results[i]));
     }
@@ -64,17 +65,18 @@ class Flattener {
   }
 
   absl::Status At(absl::Status status, const std::string& what, const ir::Location* location) {
-    return absl::Status(status.code(),
-                        absl::StrCat(what, location != nullptr ? " at " : "",
-                                     location != nullptr ? location->ToString() : "", ": ",
-                                     std::string(status.message())));
+    return absl::Status(status.code(), absl::StrCat(what, location != nullptr ? " at " : "",
+                                                    location != nullptr ? location->ToString() : "",
+                                                    ": ", std::string(status.message())));
   }
 
   // The annotation among a value's attributes, in either notation.
-  absl::StatusOr<std::optional<Annotation>> Read(const ir::AttrDict& attributes, const ir::Type& type) {
+  absl::StatusOr<std::optional<Annotation>> Read(const ir::AttrDict& attributes,
+                                                 const ir::Type& type) {
     if (const ir::Attribute* a = ir::Find(attributes, "sdy.sharding")) {
       const auto* sdy = a->get_if<ir::SdySharding>();
-      if (const auto* many = a->get_if<ir::SdyPerValue>(); many != nullptr && many->shardings.size() == 1) {
+      if (const auto* many = a->get_if<ir::SdyPerValue>();
+          many != nullptr && many->shardings.size() == 1) {
         sdy = &many->shardings[0];
       }
       if (sdy != nullptr) {
@@ -122,7 +124,8 @@ class Flattener {
     }
     // A constraint of its own, so that the boundary is laid out apart from what it returns.
     if (value->type.is_tensor()) {
-      value = Constrain(value, annotation.value_or(OpenAnnotation(value->type.rank())), body, nullptr, 0);
+      value = Constrain(value, annotation.value_or(OpenAnnotation(value->type.rank())), body,
+                        nullptr, 0);
     }
     return absl::OkStatus();
   }
@@ -136,8 +139,9 @@ class Flattener {
 
   ir::Value* Constrain(ir::Value* value, Annotation annotation, ir::Region* into,
                        const ir::Location* location, AxisSet manual) {
-    ir::Op* op = to_->Append(into, ir::OpKind::kSdyShardingConstraint, {&value, 1}, {&value->type, 1},
-                             location != nullptr ? cloner_.CloneLocation(location) : nullptr);
+    ir::Op* op =
+        to_->Append(into, ir::OpKind::kSdyShardingConstraint, {&value, 1}, {&value->type, 1},
+                    location != nullptr ? cloner_.CloneLocation(location) : nullptr);
     program_.annotations[op->result()->id] = std::move(annotation);
     SetManual(op, manual);
     return op->result();
@@ -152,9 +156,10 @@ class Flattener {
     program_.manual[v->id] = manual;
   }
 
-  // Appends the operators of `region` (arguments bound) and returns what its terminator's operands became.
-  absl::StatusOr<std::vector<ir::Value*>> Inline(const ir::Region& region, ir::Region* into, AxisSet manual,
-                                                 int depth) {
+  // Appends the operators of `region` (arguments bound) and returns what its terminator's operands
+  // became.
+  absl::StatusOr<std::vector<ir::Value*>> Inline(const ir::Region& region, ir::Region* into,
+                                                 AxisSet manual, int depth) {
     if (depth > kMaxCallDepth) return absl::ResourceExhaustedError("calls nest too deeply");
     for (const ir::Op* op : region.ops) {
       switch (op->kind) {
@@ -169,8 +174,8 @@ class Flattener {
           SHARDWAY_RETURN_IF_ERROR(Visit(*op, into, manual, depth));
       }
       if (to_->num_ops() > kMaxOps) {
-        return absl::ResourceExhaustedError(absl::StrCat(
-            "the program has more than ", kMaxOps, " operators with its calls inlined"));
+        return absl::ResourceExhaustedError(absl::StrCat("the program has more than ", kMaxOps,
+                                                         " operators with its calls inlined"));
       }
     }
     return absl::InvalidArgumentError("a region without a return");
@@ -222,15 +227,16 @@ class Flattener {
     return attributes;
   }
 
-  absl::Status ConstraintOp(const ir::Op& op, std::optional<Annotation> annotation, ir::Region* into,
-                            AxisSet manual) {
+  absl::Status ConstraintOp(const ir::Op& op, std::optional<Annotation> annotation,
+                            ir::Region* into, AxisSet manual) {
     ir::Value* v = cloner_.Map(op.operand(0));
     if (annotation) v = Constrain(v, *std::move(annotation), into, op.location, manual);
     cloner_.Bind(op.result(), v);
     return absl::OkStatus();
   }
 
-  absl::Status Call(const ir::Op& op, std::string_view callee, ir::Region* into, AxisSet manual, int depth) {
+  absl::Status Call(const ir::Op& op, std::string_view callee, ir::Region* into, AxisSet manual,
+                    int depth) {
     const ir::Function* f = from_.FindFunction(callee);
     if (f == nullptr) {
       return absl::InvalidArgumentError(
@@ -245,16 +251,18 @@ class Flattener {
     return absl::OkStatus();
   }
 
-  absl::Status InlineRegion(const ir::Op& op, const ir::Region& region, ir::Region* into, AxisSet manual,
-                            int depth) {
+  absl::Status InlineRegion(const ir::Op& op, const ir::Region& region, ir::Region* into,
+                            AxisSet manual, int depth) {
     if (region.arguments.size() != op.operands.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("the call at ", op.location->ToString(),
-                                                     " has another number of operands than its callee"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the call at ", op.location->ToString(),
+                       " has another number of operands than its callee"));
     }
     for (size_t i = 0; i < op.operands.size(); ++i) {
       cloner_.Bind(region.arguments[i], cloner_.Map(op.operand(i)));
     }
-    SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results, Inline(region, into, manual, depth + 1));
+    SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
+                              Inline(region, into, manual, depth + 1));
     for (size_t i = 0; i < op.results.size(); ++i) cloner_.Bind(op.result(i), results[i]);
     return absl::OkStatus();
   }
@@ -266,8 +274,8 @@ class Flattener {
     const auto* names = axes != nullptr ? axes->get_if<ir::SdyManualAxes>() : nullptr;
     if (in == nullptr || out == nullptr || names == nullptr || in->size() != op.operands.size() ||
         out->size() != op.results.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the manual computation at ", op.location->ToString(), " lacks shardings or axes"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the manual computation at ", op.location->ToString(), " lacks shardings or axes"));
     }
     AxisSet added = 0;
     if (!in->empty() || !out->empty()) {
@@ -278,17 +286,23 @@ class Flattener {
     const ir::Region& body = *op.regions[0];
     for (size_t i = 0; i < op.operands.size(); ++i) {
       auto annotation = meshes_->ToAnnotation((*in)[i], op.operand(i)->type.rank());
-      if (!annotation.ok()) return At(annotation.status(), absl::StrCat("operand ", i, " of the manual computation"), op.location);
-      ir::Value* whole = Constrain(cloner_.Map(op.operand(i)), *std::move(annotation), into, op.location, outer);
-      cloner_.Bind(body.arguments[i], Convert(whole, body.arguments[i]->type, spmd::kFullToShard, added,
-                                              outer | added, into, op.location));
+      if (!annotation.ok())
+        return At(annotation.status(), absl::StrCat("operand ", i, " of the manual computation"),
+                  op.location);
+      ir::Value* whole =
+          Constrain(cloner_.Map(op.operand(i)), *std::move(annotation), into, op.location, outer);
+      cloner_.Bind(body.arguments[i], Convert(whole, body.arguments[i]->type, spmd::kFullToShard,
+                                              added, outer | added, into, op.location));
     }
-    SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results, Inline(body, into, outer | added, depth + 1));
+    SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
+                              Inline(body, into, outer | added, depth + 1));
     for (size_t i = 0; i < op.results.size(); ++i) {
       auto annotation = meshes_->ToAnnotation((*out)[i], op.result(i)->type.rank());
-      if (!annotation.ok()) return At(annotation.status(), absl::StrCat("result ", i, " of the manual computation"), op.location);
-      ir::Value* whole = Convert(results[i], op.result(i)->type, spmd::kShardToFull, added, outer, into,
-                                 op.location);
+      if (!annotation.ok())
+        return At(annotation.status(), absl::StrCat("result ", i, " of the manual computation"),
+                  op.location);
+      ir::Value* whole = Convert(results[i], op.result(i)->type, spmd::kShardToFull, added, outer,
+                                 into, op.location);
       program_.annotations[whole->id] = *std::move(annotation);
       cloner_.Bind(op.result(i), whole);
     }
@@ -321,7 +335,8 @@ class Flattener {
         if (manual != 0) SetManual(arg, manual);
         cloner_.Bind(v, arg);
       }
-      SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results, Inline(*region, inner, manual, depth + 1));
+      SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
+                                Inline(*region, inner, manual, depth + 1));
       ir::Builder(to_.get(), inner).Return(results);
     }
     return absl::OkStatus();
@@ -332,19 +347,20 @@ class Flattener {
     const bool conversion = target == spmd::kFullToShard || target == spmd::kShardToFull;
     if (target != "Sharding" && !conversion) return Other(op, into, manual);
     if (op.operands.size() != 1 || op.results.size() != 1) {
-      return absl::InvalidArgumentError(absl::StrCat(std::string(target), " at ", op.location->ToString(),
+      return absl::InvalidArgumentError(absl::StrCat(std::string(target), " at ",
+                                                     op.location->ToString(),
                                                      " must have one operand and one result"));
     }
     auto annotation = Read(op.attributes, op.result()->type);
     if (!annotation.ok()) return At(annotation.status(), std::string(target), op.location);
     if (!annotation->has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(std::string(target), " at ", op.location->ToString(), " without a sharding"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          std::string(target), " at ", op.location->ToString(), " without a sharding"));
     }
     (*annotation)->open |= UnspecifiedDims(op);
     if (!conversion) return ConstraintOp(op, *std::move(annotation), into, manual);
-    // The manual axes of the region stand in the sharding of its inner side: that of the first conversion,
-    // and of the constraint before the second (see manual_axes.h).
+    // The manual axes of the region stand in the sharding of its inner side: that of the first
+    // conversion, and of the constraint before the second (see manual_axes.h).
     foreign_conversions_ = true;
     ir::Value* v = cloner_.Map(op.operand(0));
     const AxisSet axes = target == spmd::kFullToShard ? (*annotation)->manual : 0;
@@ -371,7 +387,8 @@ class Flattener {
   absl::Status Other(const ir::Op& op, ir::Region* into, AxisSet manual) {
     if (op.kind >= ir::OpKind::kSdyAllGather) {
       return absl::UnimplementedError(absl::StrCat(std::string(ir::OpKindName(op.kind)), " at ",
-                                                   op.location->ToString(), " is not taken as input"));
+                                                   op.location->ToString(),
+                                                   " is not taken as input"));
     }
     ir::Op* copy = Copy(op, into, manual);
     for (const ir::Region* region : op.regions) {
@@ -380,10 +397,12 @@ class Flattener {
     // An annotation on a result of any operator.
     if (const ir::Attribute* a = op.Find("sdy.sharding")) {
       const auto* many = a->get_if<ir::SdyPerValue>();
-      for (size_t i = 0; many != nullptr && i < many->shardings.size() && i < op.results.size(); ++i) {
+      for (size_t i = 0; many != nullptr && i < many->shardings.size() && i < op.results.size();
+           ++i) {
         auto annotation = meshes_->ToAnnotation(many->shardings[i], op.result(i)->type.rank());
         if (!annotation.ok()) return At(annotation.status(), "sharding", op.location);
-        if (!annotation->maximal) program_.annotations[copy->result(i)->id] = *std::move(annotation);
+        if (!annotation->maximal)
+          program_.annotations[copy->result(i)->id] = *std::move(annotation);
       }
     }
     return absl::OkStatus();
@@ -413,7 +432,8 @@ class Flattener {
                 absl::StrCat("the body of the operator at ", op->location->ToString(),
                              " uses a value from outside; pass it as an operand"));
           }
-          ir::Op* copy = to_->Append(body, ir::OpKind::kConstant, {}, {&v->type, 1}, v->def->location);
+          ir::Op* copy =
+              to_->Append(body, ir::OpKind::kConstant, {}, {&v->type, 1}, v->def->location);
           copy->attributes = v->def->attributes;
           std::rotate(body->ops.begin(), body->ops.end() - 1, body->ops.end());
           if (body == region) ++i;
@@ -422,17 +442,20 @@ class Flattener {
         v = here;
       }
       for (ir::Value* v : op->results) inside[v] = v;
-      for (ir::Region* inner : op->regions) SHARDWAY_RETURN_IF_ERROR(ImportConstants(body, inner, inside));
+      for (ir::Region* inner : op->regions)
+        SHARDWAY_RETURN_IF_ERROR(ImportConstants(body, inner, inside));
     }
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::vector<ir::Value*>> InlineScalars(const ir::Region& from, ir::Region* to, int depth) {
+  absl::StatusOr<std::vector<ir::Value*>> InlineScalars(const ir::Region& from, ir::Region* to,
+                                                        int depth) {
     if (depth > kMaxCallDepth) return absl::ResourceExhaustedError("calls nest too deeply");
     for (const ir::Op* op : from.ops) {
-      const bool annotation = op->kind == ir::OpKind::kSdyShardingConstraint ||
-                              (op->kind == ir::OpKind::kCustomCall &&
-                               op->String("call_target_name") == "Sharding" && op->operands.size() == 1);
+      const bool annotation =
+          op->kind == ir::OpKind::kSdyShardingConstraint ||
+          (op->kind == ir::OpKind::kCustomCall && op->String("call_target_name") == "Sharding" &&
+           op->operands.size() == 1);
       if (op->kind == ir::OpKind::kReturn || op->kind == ir::OpKind::kFuncReturn) {
         std::vector<ir::Value*> values;
         for (const ir::Value* v : op->operands) values.push_back(cloner_.Map(v));
@@ -449,7 +472,8 @@ class Flattener {
         for (size_t i = 0; i < op->operands.size(); ++i) {
           cloner_.Bind(f->arguments()[i], cloner_.Map(op->operand(i)));
         }
-        SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results, InlineScalars(*f->body, to, depth + 1));
+        SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
+                                  InlineScalars(*f->body, to, depth + 1));
         for (size_t i = 0; i < op->results.size(); ++i) cloner_.Bind(op->result(i), results[i]);
       } else {
         cloner_.CloneOp(*op, to);

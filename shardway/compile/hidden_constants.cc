@@ -36,7 +36,8 @@ class Hoister {
     if (op.kind != ir::OpKind::kConstant) return nullptr;
     const ir::Attribute* value = op.Find("value");
     const auto* constant = value != nullptr ? value->get_if<ir::Constant>() : nullptr;
-    if (constant == nullptr || constant->splat || constant->type.num_bytes() <= kMaxInlineConstantBytes) {
+    if (constant == nullptr || constant->splat ||
+        constant->type.num_bytes() <= kMaxInlineConstantBytes) {
       return nullptr;
     }
     return constant;

@@ -51,7 +51,8 @@ class Inference {
         Add(body->arguments[i], op.kind == ir::OpKind::kWhile ? Of(op.operand(i)) : set);
       }
       Walk(*body);
-      if (op.kind != ir::OpKind::kWhile && op.kind != ir::OpKind::kIf && op.kind != ir::OpKind::kCase) {
+      if (op.kind != ir::OpKind::kWhile && op.kind != ir::OpKind::kIf &&
+          op.kind != ir::OpKind::kCase) {
         continue;
       }
       const ir::Op* last = body->terminator();
@@ -59,7 +60,8 @@ class Inference {
       for (size_t i = 0; !condition && i < op.results.size(); ++i) {
         Add(op.results[i], Of(last->operands[i]));
         if (op.kind == ir::OpKind::kWhile) {
-          for (const ir::Region* region : op.regions) Add(region->arguments[i], Of(last->operands[i]));
+          for (const ir::Region* region : op.regions)
+            Add(region->arguments[i], Of(last->operands[i]));
         }
       }
     }

@@ -31,7 +31,8 @@ class Collector {
   }
   void Add(const ir::AttrDict& attributes) {
     for (const auto& [name, attribute] : attributes) {
-      if (const auto* text = attribute.get_if<std::string>(); text != nullptr && name == "mhlo.sharding") {
+      if (const auto* text = attribute.get_if<std::string>();
+          text != nullptr && name == "mhlo.sharding") {
         auto parsed = sharding::ParseHloSharding(*text);  // faults are reported where it is used
         if (parsed.ok()) Add(*parsed);
       } else if (const auto* one = attribute.get_if<ir::SdySharding>()) {
@@ -69,7 +70,8 @@ absl::StatusOr<sharding::Mesh> MeshOfModule(const ir::Module& module, int64_t nu
   for (const ir::SdyMesh* named : collector.meshes()) {
     const auto strides = sharding::MeshStrides(*named);
     for (size_t i = 0; strides && i < named->axes.size(); ++i) {
-      if (auto atoms = mesh.AtomsOf((*strides)[i])) mesh.Name(named->axes[i].name, *std::move(atoms));
+      if (auto atoms = mesh.AtomsOf((*strides)[i]))
+        mesh.Name(named->axes[i].name, *std::move(atoms));
     }
   }
   return mesh;

@@ -8,8 +8,8 @@
 namespace shardway::compile {
 namespace {
 
-constexpr double kFlopsPerUs = 20'000;    // of a dense contraction
-constexpr double kBytesPerUs = 5'000;     // of everything else
+constexpr double kFlopsPerUs = 20'000;  // of a dense contraction
+constexpr double kBytesPerUs = 5'000;   // of everything else
 constexpr double kUsPerOp = 0.05;
 constexpr double kDefaultTrips = 16;
 constexpr double kMaxTrips = 1e9;
@@ -30,7 +30,8 @@ double ContractionFlops(const ir::Op& op) {
   // Convolution: every output element takes in a whole kernel but for its output features.
   const ir::Type& kernel = op.operand(1)->type;
   const int64_t features = kernel.dims[op.Int("kernel_output_feature_dimension")];
-  return flops * static_cast<double>(kernel.num_elements()) / static_cast<double>(std::max<int64_t>(features, 1));
+  return flops * static_cast<double>(kernel.num_elements()) /
+         static_cast<double>(std::max<int64_t>(features, 1));
 }
 
 Cost OwnCost(const ir::Op& op) {
@@ -59,7 +60,8 @@ double TripCount(const ir::Op& loop) {
     if (op->kind != ir::OpKind::kCompare || op->operand(1)->def == nullptr) continue;
     const ir::Attribute* value = op->operand(1)->def->Find("value");
     const auto* constant = value != nullptr ? value->get_if<ir::Constant>() : nullptr;
-    if (constant == nullptr || !IsInteger(constant->type.element) || constant->type.rank() != 0) continue;
+    if (constant == nullptr || !IsInteger(constant->type.element) || constant->type.rank() != 0)
+      continue;
     return std::clamp(static_cast<double>(constant->Ints()[0]), 1.0, kMaxTrips);
   }
   return kDefaultTrips;
@@ -127,11 +129,13 @@ class Estimator {
   }
 
   std::optional<int> Site(const ir::Op& op) const {
-    if (op.kind != ir::OpKind::kCustomCall || op.String("call_target_name") != collective::kCustomCallTarget) {
+    if (op.kind != ir::OpKind::kCustomCall ||
+        op.String("call_target_name") != collective::kCustomCallTarget) {
       return std::nullopt;
     }
     const ir::Attribute* config = op.Find("backend_config");
-    const auto* dict = config != nullptr ? config->get_if<std::shared_ptr<const ir::AttrDict>>() : nullptr;
+    const auto* dict =
+        config != nullptr ? config->get_if<std::shared_ptr<const ir::AttrDict>>() : nullptr;
     const ir::Attribute* site = dict != nullptr ? ir::Find(**dict, "site") : nullptr;
     const auto* number = site != nullptr ? site->get_if<ir::TypedInt>() : nullptr;
     if (number == nullptr || number->value < 0 ||
@@ -142,7 +146,7 @@ class Estimator {
   }
 
   std::vector<collective::Spec>& collectives_;
-  double lead_ = 0;   // work before the first collective of a loop's body
+  double lead_ = 0;  // work before the first collective of a loop's body
   int first_ = -1;
 };
 

@@ -58,9 +58,9 @@ absl::Status Core::Handle(SessionId id, wire::ClientMessage& message, TimePoint 
       CancelRead(*session, message.cancel_read());
       return absl::OkStatus();
     default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("a client sent a message of kind ", static_cast<int>(message.kind_case()),
-                       " in the middle of its session"));
+      return absl::InvalidArgumentError(absl::StrCat("a client sent a message of kind ",
+                                                     static_cast<int>(message.kind_case()),
+                                                     " in the middle of its session"));
   }
 }
 
@@ -103,8 +103,9 @@ absl::Status Core::Assemble(Session& session, const wire::Assemble& message, Tim
     const program::ArrayLayoutPtr& layout = (*part)->layout;
     const uint32_t shard = message.shards(i);
     if (shard >= layout->slice->devices.size()) {
-      status = absl::InvalidArgumentError(absl::StrCat("assemble: array ", message.arrays(i), ", ",
-                                                       layout->ToString(), ", has no shard ", shard));
+      status =
+          absl::InvalidArgumentError(absl::StrCat("assemble: array ", message.arrays(i), ", ",
+                                                  layout->ToString(), ", has no shard ", shard));
     } else if (first != nullptr &&
                (first->element != layout->element || first->shard_dims != layout->shard_dims)) {
       status = absl::InvalidArgumentError(absl::StrCat(
@@ -161,9 +162,9 @@ absl::Status Core::Copy(Session& session, const wire::Copy& message, TimePoint n
   layout->slice = slice;
   if (from->devices.size() != slice->devices.size()) {
     Fail(op,
-         absl::InvalidArgumentError(absl::StrCat(
-             "copy: ", (*source)->layout->ToString(), " has ", from->devices.size(),
-             " shards and cannot be copied to ", slice->devices.size(), " devices")),
+         absl::InvalidArgumentError(
+             absl::StrCat("copy: ", (*source)->layout->ToString(), " has ", from->devices.size(),
+                          " shards and cannot be copied to ", slice->devices.size(), " devices")),
          /*was_queued=*/false);
     return absl::OkStatus();
   }
@@ -205,9 +206,9 @@ absl::Status Core::Run(Session& session, const wire::Run& message, TimePoint now
                      " arguments, it takes ", placed->parameters.size()));
   }
   if (status.ok() && message.results_size() != static_cast<int>(placed->results.size())) {
-    status = absl::InvalidArgumentError(
-        absl::StrCat(placed->program->name, ": called for ", message.results_size(),
-                     " results, it has ", placed->results.size()));
+    status = absl::InvalidArgumentError(absl::StrCat(placed->program->name, ": called for ",
+                                                     message.results_size(), " results, it has ",
+                                                     placed->results.size()));
   }
   for (int i = 0; i < message.results_size(); ++i) {
     SHARDWAY_RETURN_IF_ERROR(

@@ -26,8 +26,8 @@ void Core::WorkerSaid(int host, wire::FromWorker& message, TimePoint now) {
         break;
       }
       if (Session* session = FindSession(it->second.session)) {
-        EventsOf(*session).reads.push_back({it->second.request, wire::FromProto(done.status()),
-                                            std::move(*done.mutable_data())});
+        EventsOf(*session).reads.push_back(
+            {it->second.request, wire::FromProto(done.status()), std::move(*done.mutable_data())});
       }
       reads_.erase(it);
       break;

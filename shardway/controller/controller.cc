@@ -87,8 +87,8 @@ absl::StatusOr<std::unique_ptr<Controller>> Controller::Start(ControllerOptions 
   SHARDWAY_ASSIGN_OR_RETURN(const topology::Topology topology,
                             topology::Topology::Create(options.shape));
   if (static_cast<int>(options.workers.size()) != topology.num_hosts()) {
-    return absl::InvalidArgumentError(absl::StrCat(options.workers.size(), " workers for ",
-                                                   options.shape.ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.workers.size(), " workers for ", options.shape.ToString()));
   }
   auto controller = std::unique_ptr<Controller>(new Controller(std::move(options), topology));
   SHARDWAY_RETURN_IF_ERROR(controller->ConfigureWorkers());
@@ -294,8 +294,7 @@ void Controller::KeepTime() {
         turn.core().WorkerLost(
             host,
             absl::UnavailableError(absl::StrCat(
-                "it has not answered for ",
-                (turn.now() - heard) / std::chrono::seconds(1), " s")),
+                "it has not answered for ", (turn.now() - heard) / std::chrono::seconds(1), " s")),
             turn.now());
         options_.workers[host]->Close();
       } else {
@@ -310,8 +309,8 @@ absl::Status Controller::LossOf(int host, const absl::Status& status) const {
   if (detail.empty()) {
     return status;
   }
-  return absl::Status(status.code(), absl::StrCat("the worker of ", topology_.DescribeHost(host),
-                                                  ": ", detail));
+  return absl::Status(status.code(),
+                      absl::StrCat("the worker of ", topology_.DescribeHost(host), ": ", detail));
 }
 
 }  // namespace shardway::controller

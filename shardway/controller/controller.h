@@ -1,9 +1,9 @@
-// The controller of a cluster: core.h under a lock, with the threads around it. One thread reads each
-// worker, a few compile, one keeps time; each session is read by a thread of its door.
+// The controller of a cluster: core.h under a lock, with the threads around it. One thread reads
+// each worker, a few compile, one keeps time; each session is read by a thread of its door.
 //
-// Whoever acts on the core does so in a *turn*: lock, handle all messages that are there, start what
-// may start, unlock, wake the workers that got something, deliver events to sessions. So the cost of
-// a wake-up is shared by all messages of a turn.
+// Whoever acts on the core does so in a *turn*: lock, handle all messages that are there, start
+// what may start, unlock, wake the workers that got something, deliver events to sessions. So the
+// cost of a wake-up is shared by all messages of a turn.
 #pragma once
 
 #include <atomic>
@@ -56,7 +56,8 @@ class Controller {
   // Sessions must be closed. Tells the workers to end.
   ~Controller();
 
-  // The cluster is about to end: what happens to workers and sessions from here on is nobody's news.
+  // The cluster is about to end: what happens to workers and sessions from here on is nobody's
+  // news.
   void Retire();
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;

@@ -1,12 +1,13 @@
-// The controller's heart: sessions, arrays, programs, operations, what was sent where and what became
-// of it. No threads, no clock, no I/O but WorkerPort::Send; every function is called with the
-// controller's lock held.
+// The controller's heart: sessions, arrays, programs, operations, what was sent where and what
+// became of it. No threads, no clock, no I/O but WorkerPort::Send; every function is called with
+// the controller's lock held.
 //
-// The way of an operation: Handle accepts it (checks, makes its results' entries), the scheduler says
-// when it may start, Dispatch sends one message to each of its hosts, WorkerSaid counts their answers,
-// Finish tells the client. An operation that fails, wherever on this way, leaves its results poisoned
-// with the first cause; one with a poisoned input is not started (design decision 8). Whoever calls a
-// function ends with EndTurn, which starts what may start now and sends the gathered frees.
+// The way of an operation: Handle accepts it (checks, makes its results' entries), the scheduler
+// says when it may start, Dispatch sends one message to each of its hosts, WorkerSaid counts their
+// answers, Finish tells the client. An operation that fails, wherever on this way, leaves its
+// results poisoned with the first cause; one with a poisoned input is not started (design decision
+// 8). Whoever calls a function ends with EndTurn, which starts what may start now and sends the
+// gathered frees.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +51,8 @@ class Core {
   // Frees all that the session owned. Does nothing when it is not open.
   void CloseSession(SessionId id);
 
-  // One message of a client, passed by wire::Validate. An error means that the client is broken: its
-  // session must be closed. A Compile comes back as a task.
+  // One message of a client, passed by wire::Validate. An error means that the client is broken:
+  // its session must be closed. A Compile comes back as a task.
   absl::Status Handle(SessionId session, wire::ClientMessage& message, TimePoint now,
                       std::vector<CompileTask>* tasks);
   void ProgramCompiled(const CompileTask& task, absl::StatusOr<program::ProgramPtr> result);

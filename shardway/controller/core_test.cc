@@ -39,7 +39,8 @@ class Sink : public SessionSink {
     for (uint64_t seq : events.ended) ended.push_back(seq);
     for (auto& failure : events.failures) failures[failure.seq] = failure.status;
     for (auto& read : events.reads) reads[read.request] = read;
-    for (auto& compiled : events.compiled) compiled_status[compiled.program] = compiled.result.status();
+    for (auto& compiled : events.compiled)
+      compiled_status[compiled.program] = compiled.result.status();
     for (auto& callback : events.callbacks) callbacks.push_back(callback);
   }
   std::vector<uint64_t> ended;
@@ -287,8 +288,9 @@ TEST_F(CoreTest, TenThousandStepsInABudgetOfTwoArraysWithAnErrorInTheMiddle) {
         runs += message.has_run();
       }
       if (const uint64_t op = OpOf({message})) {
-        Done(host, op, runs == kBroken && host == 0 ? absl::InternalError("step 5000 broke")
-                                                    : absl::OkStatus());
+        Done(host, op,
+             runs == kBroken && host == 0 ? absl::InternalError("step 5000 broke")
+                                          : absl::OkStatus());
       }
     }
   }
@@ -339,7 +341,8 @@ TEST_F(CoreTest, DonationMakesRoomAndConsumes) {
   EndAll();
   EXPECT_THAT(sink_->ended, ElementsAre(1, 2)) << "the result takes the argument's memory";
   ASSERT_TRUE(Run(1, {1}, 3).ok());
-  EXPECT_THAT(std::string(sink_->failures[3].message()), HasSubstr("array 1 was deleted or donated"));
+  EXPECT_THAT(std::string(sink_->failures[3].message()),
+              HasSubstr("array 1 was deleted or donated"));
 }
 
 TEST_F(CoreTest, FreesAndReadsOvertakeQueuedRuns) {

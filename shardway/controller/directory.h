@@ -4,9 +4,10 @@
 //   waiting   its maker waits in the scheduler's queue
 //   made      its maker was sent to the hosts (or failed: then it is `poison`ed); the hosts know it
 //   freed     the client deleted it. It stays while waiting operations or reads name it (`queued`);
-//             then the hosts are told. It stays further, a ghost that only accounts for memory, while
-//             assembled arrays share its buffers (`holders`).
-// The memory it is charged for is given back when the last operation that was sent with it has ended.
+//             then the hosts are told. It stays further, a ghost that only accounts for memory,
+//             while assembled arrays share its buffers (`holders`).
+// The memory it is charged for is given back when the last operation that was sent with it has
+// ended.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +23,15 @@ namespace shardway::controller {
 struct Array {
   program::ArrayLayoutPtr layout;  // null: its maker failed before that was known
   absl::Status poison;
-  uint64_t last_op = 0;     // the last operation sent that makes or uses it
-  int64_t charged = 0;      // bytes per device
-  int32_t queued = 0;       // waiting operations and reads that name it
-  int32_t holders = 0;      // assembled arrays that share its memory
+  uint64_t last_op = 0;  // the last operation sent that makes or uses it
+  int64_t charged = 0;   // bytes per device
+  int32_t queued = 0;    // waiting operations and reads that name it
+  int32_t holders = 0;   // assembled arrays that share its memory
   bool made = false;
-  bool sent = false;        // hosts know it
+  bool sent = false;  // hosts know it
   bool freed = false;
-  bool told = false;        // hosts were told that it is freed
-  bool donated = false;     // given to an operation that consumes it
+  bool told = false;                             // hosts were told that it is freed
+  bool donated = false;                          // given to an operation that consumes it
   std::unique_ptr<std::vector<uint64_t>> parts;  // assembled from these
 };
 

@@ -18,13 +18,13 @@ struct ProgramEntry;
 struct Operation {
   Session* session = nullptr;
   uint64_t seq = 0;
-  ProgramEntry* program = nullptr;           // of a run
+  ProgramEntry* program = nullptr;  // of a run
   scheduler::Gang gang;
-  absl::InlinedVector<uint64_t, 6> inputs;   // the session's array ids
+  absl::InlinedVector<uint64_t, 6> inputs;  // the session's array ids
   absl::InlinedVector<uint64_t, 4> outputs;
   absl::InlinedVector<uint64_t, 2> consumed;  // those of the inputs that it was given for good
-  std::vector<int> hosts_of_copy;            // where a copy takes place: both ends
-  wire::ToWorker message;                    // complete but for its number
+  std::vector<int> hosts_of_copy;             // where a copy takes place: both ends
+  wire::ToWorker message;                     // complete but for its number
 
   const std::vector<int>& hosts() const {
     return hosts_of_copy.empty() ? gang.slice->hosts : hosts_of_copy;

@@ -17,7 +17,8 @@
 
 namespace shardway::controller {
 
-using CompileFunction = std::function<absl::StatusOr<compile::Partitioned>(const compile::Request&)>;
+using CompileFunction =
+    std::function<absl::StatusOr<compile::Partitioned>(const compile::Request&)>;
 
 // Thread-safe.
 class ProgramStore {

@@ -19,7 +19,8 @@ namespace shardway::controller {
 struct ProgramEntry {
   uint64_t id = 0;  // the session's
   const topology::Slice* slice = nullptr;
-  std::shared_ptr<const program::PlacedProgram> placed;  // null while compiling and when that failed
+  std::shared_ptr<const program::PlacedProgram>
+      placed;           // null while compiling and when that failed
   absl::Status status;  // why runs of it fail
   int32_t queued = 0;   // waiting runs
   bool freed = false;

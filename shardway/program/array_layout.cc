@@ -14,7 +14,8 @@ std::string ArrayLayout::ToString() const {
   } else {
     where = absl::StrCat(slice->devices.size(), " devices");
   }
-  return absl::StrCat(std::string(ElementTypeName(element)), "[", absl::StrJoin(shard_dims, ","), "] on ", where);
+  return absl::StrCat(std::string(ElementTypeName(element)), "[", absl::StrJoin(shard_dims, ","),
+                      "] on ", where);
 }
 
 }  // namespace shardway::program

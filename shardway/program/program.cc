@@ -30,9 +30,9 @@ absl::Status PlacedProgram::CheckArgument(int index, const ArrayLayout& argument
       program->parameters[index].is_token) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(program->name, ": argument ", index, " is ", argument.ToString(),
-                   ", the program takes ", wanted.ToString()));
+  return absl::InvalidArgumentError(absl::StrCat(program->name, ": argument ", index, " is ",
+                                                 argument.ToString(), ", the program takes ",
+                                                 wanted.ToString()));
 }
 
 absl::StatusOr<std::shared_ptr<const PlacedProgram>> Place(ProgramPtr program,

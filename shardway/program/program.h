@@ -1,6 +1,6 @@
 // A program before and after it has a place. The partitioner's result names devices only by their
-// logical position, so one Program serves every session and every slice of its size (Pathways §4.3);
-// placing it on a slice is cheap.
+// logical position, so one Program serves every session and every slice of its size (Pathways
+// §4.3); placing it on a slice is cheap.
 #pragma once
 
 #include <cstdint>

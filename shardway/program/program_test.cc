@@ -12,7 +12,8 @@ ProgramPtr TwoDeviceProgram() {
   auto program = std::make_shared<compile::Partitioned>();
   program->name = "jit_f";
   program->num_partitions = 2;
-  program->parameters = {{.element = ElementType::kF32, .global_dims = {8, 4}, .local_dims = {4, 4}}};
+  program->parameters = {
+      {.element = ElementType::kF32, .global_dims = {8, 4}, .local_dims = {4, 4}}};
   program->results = {{.element = ElementType::kF32, .global_dims = {8}, .local_dims = {4}},
                       {.element = ElementType::kI1, .global_dims = {}, .local_dims = {}}};
   return program;

@@ -1,8 +1,8 @@
 // How much device memory a session's live arrays take, against its budget per device.
 //
 // Arrays are charged by slice (every device of a slice holds the same number of bytes), so a charge
-// costs the same whatever the number of devices. Only when the sum over all slices exceeds the budget
-// is the fullest device worked out.
+// costs the same whatever the number of devices. Only when the sum over all slices exceeds the
+// budget is the fullest device worked out.
 #pragma once
 
 #include <cstdint>

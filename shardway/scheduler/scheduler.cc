@@ -101,9 +101,8 @@ std::optional<Waiting> Scheduler::Next(TimePoint now) {
       }
       continue;
     }
-    const bool kept_off =
-        std::any_of(head.slice->hosts.begin(), head.slice->hosts.end(),
-                    [&](int host) { return kept_free.contains(host); });
+    const bool kept_off = std::any_of(head.slice->hosts.begin(), head.slice->hosts.end(),
+                                      [&](int host) { return kept_free.contains(host); });
     if (kept_off || !FitsHosts(head)) {
       kept_free.insert(head.slice->hosts.begin(), head.slice->hosts.end());
       continue;

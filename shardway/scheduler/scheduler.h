@@ -12,8 +12,9 @@
 //   * sharing: while several sessions have work, the estimated time of what is on its way to a host
 //     stays within `window` (yet `min_depth` gangs always fit, so that hosts don't run dry). What
 //     starts next is then a real choice, made by start-time fair queueing: every session has a
-//     virtual time, a gang advances its session's by occupancy ÷ weight, the one furthest behind goes
-//     first. Occupancy is measured, first start to last end, and corrects the estimate it was charged.
+//     virtual time, a gang advances its session's by occupancy ÷ weight, the one furthest behind
+//     goes first. Occupancy is measured, first start to last end, and corrects the estimate it was
+//     charged.
 // A gang that waits for a host's window keeps later ones off its hosts: wide gangs aren't starved.
 #pragma once
 
@@ -57,7 +58,7 @@ struct Waiting {
 };
 
 struct SchedulerOptions {
-  int max_in_flight = 4096;    // gangs of one session that have started and not ended
+  int max_in_flight = 4096;      // gangs of one session that have started and not ended
   int64_t max_queued = 1 << 20;  // gangs of one session that wait
   Duration window = std::chrono::milliseconds(2);
   int min_depth = 4;
@@ -94,9 +95,9 @@ class Scheduler {
   // Memory of the session's arrays that is free again.
   void Release(SessionQueue* session, const topology::Slice& slice, int64_t bytes);
 
-  // Gangs that have waited for memory for `memory_patience` while nothing of their session was on its
-  // way: only the client could make room, and it may be waiting for this very gang. The caller fails
-  // them with ExhaustedError.
+  // Gangs that have waited for memory for `memory_patience` while nothing of their session was on
+  // its way: only the client could make room, and it may be waiting for this very gang. The caller
+  // fails them with ExhaustedError.
   std::vector<Waiting> Expired(TimePoint now);
   absl::Status ExhaustedError(const Gang& gang) const;
 

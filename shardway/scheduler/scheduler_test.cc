@@ -160,13 +160,15 @@ class SharesTest : public SchedulerTest {
 };
 
 TEST_F(SharesTest, EqualWeightsShareTimeNotCounts) {
-  const std::vector<double> busy = Simulate({{1, microseconds(100)}, {1, microseconds(1000)}}, seconds(1));
+  const std::vector<double> busy =
+      Simulate({{1, microseconds(100)}, {1, microseconds(1000)}}, seconds(1));
   EXPECT_NEAR(busy[0] / busy[1], 1.0, 0.1);
 }
 
 TEST_F(SharesTest, WeightsAreHeld) {
   const Duration work = microseconds(330);
-  const std::vector<double> busy = Simulate({{1, work}, {2, work}, {4, work}, {8, work}}, seconds(3));
+  const std::vector<double> busy =
+      Simulate({{1, work}, {2, work}, {4, work}, {8, work}}, seconds(3));
   for (int i = 1; i < 4; ++i) {
     EXPECT_NEAR(busy[i] / busy[0], 1 << i, 0.1 * (1 << i)) << i;
   }

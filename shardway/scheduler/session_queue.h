@@ -20,8 +20,8 @@ class SessionQueue {
   MemoryBudget memory;
   std::deque<Waiting> waiting;
   int in_flight = 0;
-  bool active = false;   // counted in Scheduler::active_
-  bool removed = false;  // deleted when in_flight reaches 0
+  bool active = false;    // counted in Scheduler::active_
+  bool removed = false;   // deleted when in_flight reaches 0
   double finish_tag = 0;  // virtual time at which what has started so far is paid for
   // Since when the first waiting gang lacks memory with nothing of the session on its way.
   std::optional<TimePoint> starved_since;

@@ -37,8 +37,8 @@ void PutPacked(std::string& out, int field, const std::vector<int64_t>& values) 
   out += packed;
 }
 
-// Tile entries eat atoms, major to minor, from the strides of the device order: entry t takes atoms whose
-// sizes multiply to t.
+// Tile entries eat atoms, major to minor, from the strides of the device order: entry t takes atoms
+// whose sizes multiply to t.
 bool TakeTile(int64_t count, const AxisList& atoms, const Mesh& mesh, size_t& at, AxisList& taken) {
   while (count > 1) {
     if (at >= atoms.size() || count % mesh.size(atoms[at]) != 0) return false;
@@ -100,8 +100,8 @@ absl::StatusOr<Annotation> ToAnnotation(const HloSharding& sharding, int rank, c
   }
   const int tile_rank = static_cast<int>(sharding.tile.size() - sharding.subgroups.size());
   if (tile_rank != rank) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a sharding with tiles for ", tile_rank, " dimensions on a tensor of rank ", rank));
+    return absl::InvalidArgumentError(absl::StrCat("a sharding with tiles for ", tile_rank,
+                                                   " dimensions on a tensor of rank ", rank));
   }
   auto strides = TileStrides(sharding);
   auto atoms = strides ? mesh.AtomsOf(*strides) : std::nullopt;
@@ -111,8 +111,8 @@ absl::StatusOr<Annotation> ToAnnotation(const HloSharding& sharding, int rank, c
   int64_t tiles = 1;
   for (int64_t t : sharding.tile) tiles *= t;
   if (tiles != mesh.num_devices()) {
-    return absl::InvalidArgumentError(absl::StrCat("a sharding over ", tiles, " devices in a program for ",
-                                                   mesh.num_devices()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a sharding over ", tiles, " devices in a program for ", mesh.num_devices()));
   }
   size_t at = 0;
   for (size_t i = 0; i < sharding.tile.size(); ++i) {

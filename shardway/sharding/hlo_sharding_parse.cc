@@ -157,8 +157,9 @@ class Parser {
     return true;
   }
   absl::Status Fault(std::string_view expected) {
-    return absl::InvalidArgumentError(absl::StrCat("sharding \"", std::string(text_.substr(0, 200)), "\": expected ",
-                                                   std::string(expected), " at offset ", at_));
+    return absl::InvalidArgumentError(absl::StrCat("sharding \"", std::string(text_.substr(0, 200)),
+                                                   "\": expected ", std::string(expected),
+                                                   " at offset ", at_));
   }
 
   std::string_view text_;

@@ -1,14 +1,16 @@
 // The logical devices of a program as one mesh of *atoms*.
 //
-// A module may name several meshes (x=4,y=2 here, a=8 there). All of them number the same devices, so
-// all of their axes are cut into the finest common parts, of prime size: the atoms. An axis is then a
-// list of atoms, a sub-axis a part of that list, and a sharding needs nothing but lists of atoms:
+// A module may name several meshes (x=4,y=2 here, a=8 there). All of them number the same devices,
+// so all of their axes are cut into the finest common parts, of prime size: the atoms. An axis is
+// then a list of atoms, a sub-axis a part of that list, and a sharding needs nothing but lists of
+// atoms:
 //
 //   x=4,y=2 over 8 devices   atoms 0,1,2, sizes 2,2,2, strides 4,2,1;  x = {0,1}, y = {2}
 //   the sub-axis x:(1)2      = {0}
 //
-// Atoms are ordered by stride, greatest first (row-major). The cost of every operation here depends on
-// the number of atoms (11 for 2,048 devices), never on the number of devices. Immutable once made.
+// Atoms are ordered by stride, greatest first (row-major). The cost of every operation here depends
+// on the number of atoms (11 for 2,048 devices), never on the number of devices. Immutable once
+// made.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +26,8 @@
 
 namespace shardway::sharding {
 
-using AxisSet = uint64_t;                              // one bit for each atom
-using AxisList = absl::InlinedVector<uint8_t, 8>;      // atoms, major to minor
+using AxisSet = uint64_t;                          // one bit for each atom
+using AxisList = absl::InlinedVector<uint8_t, 8>;  // atoms, major to minor
 
 inline AxisSet ToSet(const AxisList& axes) {
   AxisSet set = 0;
@@ -42,8 +44,9 @@ struct Stride {
   int64_t stride = 1;
   friend bool operator==(const Stride&, const Stride&) = default;
 };
-// Device ids as nested strides, major to minor: ids[k] = ids[0] + the digits of k times the strides.
-// {0,2,4,6} is {4 x 2}; {0,1,4,5} is {2 x 4, 2 x 1}; nullopt when the ids are no such pattern.
+// Device ids as nested strides, major to minor: ids[k] = ids[0] + the digits of k times the
+// strides. {0,2,4,6} is {4 x 2}; {0,1,4,5} is {2 x 4, 2 x 1}; nullopt when the ids are no such
+// pattern.
 std::optional<std::vector<Stride>> FindStrides(absl::Span<const int64_t> ids);
 // An order of devices given as iota(product of `reshape`), transposed by `permutation`.
 std::vector<Stride> IotaStrides(absl::Span<const int64_t> reshape,
@@ -52,8 +55,8 @@ std::vector<Stride> IotaStrides(absl::Span<const int64_t> reshape,
 class Mesh {
  public:
   Mesh() = default;
-  // `pieces` are all the strides that the program's meshes, shardings and groups step by; those that
-  // do not divide each other cannot be cut in common: the later ones are then left out, and
+  // `pieces` are all the strides that the program's meshes, shardings and groups step by; those
+  // that do not divide each other cannot be cut in common: the later ones are then left out, and
   // `AtomsOf` has no answer for them.
   static absl::StatusOr<Mesh> Make(int64_t num_devices, absl::Span<const Stride> pieces);
 
@@ -61,9 +64,7 @@ class Mesh {
   int num_atoms() const { return static_cast<int>(atoms_.size()); }
   int64_t size(uint8_t atom) const { return atoms_[atom].size; }
   int64_t stride(uint8_t atom) const { return atoms_[atom].stride; }
-  AxisSet all() const {
-    return num_atoms() == 64 ? ~AxisSet{0} : (AxisSet{1} << num_atoms()) - 1;
-  }
+  AxisSet all() const { return num_atoms() == 64 ? ~AxisSet{0} : (AxisSet{1} << num_atoms()) - 1; }
   int64_t SizeOf(const AxisList& axes) const;
   int64_t SizeOf(AxisSet axes) const;
   AxisList ToList(AxisSet axes) const;  // in mesh order

@@ -10,13 +10,14 @@ absl::StatusOr<const ir::SdyMesh*> SdyMeshes::FindMesh(const ir::SdySharding& sh
   if (sharding.mesh) return &*sharding.mesh;
   const ir::SdyMesh* mesh = module_->FindMesh(sharding.mesh_name);
   if (mesh == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the sharding names the mesh @", sharding.mesh_name, ", which the program lacks"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the sharding names the mesh @", sharding.mesh_name, ", which the program lacks"));
   }
   return mesh;
 }
 
-absl::StatusOr<AxisList> SdyMeshes::Resolve(const ir::SdyMesh& mesh, const ir::SdyAxisRef& axis) const {
+absl::StatusOr<AxisList> SdyMeshes::Resolve(const ir::SdyMesh& mesh,
+                                            const ir::SdyAxisRef& axis) const {
   const auto strides = MeshStrides(mesh);
   if (!strides) {
     return absl::UnimplementedError(
@@ -26,8 +27,9 @@ absl::StatusOr<AxisList> SdyMeshes::Resolve(const ir::SdyMesh& mesh, const ir::S
     if (mesh.axes[i].name != axis.name) continue;
     auto atoms = mesh_->AtomsOf((*strides)[i]);
     if (!atoms) {
-      return absl::UnimplementedError(absl::StrCat(
-          "the mesh axis \"", axis.name, "\" cannot be cut in common with the program's other meshes"));
+      return absl::UnimplementedError(
+          absl::StrCat("the mesh axis \"", axis.name,
+                       "\" cannot be cut in common with the program's other meshes"));
     }
     if (!axis.sub_axis) return *std::move(atoms);
     const auto [pre, size] = *axis.sub_axis;
@@ -38,8 +40,8 @@ absl::StatusOr<AxisList> SdyMeshes::Resolve(const ir::SdyMesh& mesh, const ir::S
       before *= mesh_->size(a);
     }
     if (mesh_->SizeOf(part) != size) {
-      return absl::InvalidArgumentError(absl::StrCat("the sub-axis \"", axis.name, "\":(", pre, ")", size,
-                                                     " does not divide its axis"));
+      return absl::InvalidArgumentError(absl::StrCat("the sub-axis \"", axis.name, "\":(", pre, ")",
+                                                     size, " does not divide its axis"));
     }
     return part;
   }
@@ -47,7 +49,8 @@ absl::StatusOr<AxisList> SdyMeshes::Resolve(const ir::SdyMesh& mesh, const ir::S
       absl::StrCat("the sharding names the axis \"", axis.name, "\", which its mesh lacks"));
 }
 
-absl::StatusOr<Annotation> SdyMeshes::ToAnnotation(const ir::SdySharding& sharding, int rank) const {
+absl::StatusOr<Annotation> SdyMeshes::ToAnnotation(const ir::SdySharding& sharding,
+                                                   int rank) const {
   SHARDWAY_ASSIGN_OR_RETURN(const ir::SdyMesh* mesh, FindMesh(sharding));
   Annotation result;
   result.sharding = Sharding::Replicated(rank);

@@ -18,8 +18,8 @@ class SdyMeshes {
   SdyMeshes(const ir::Module* module, const Mesh* mesh) : module_(module), mesh_(mesh) {}
 
   // INVALID_ARGUMENT naming the mesh or the axis for an unknown mesh, an unknown axis, an axis used
-  // twice, a sub-axis that does not divide, a rank that does not fit, or a mesh of another number of
-  // devices; UNIMPLEMENTED for an order of devices that is no pattern of strides.
+  // twice, a sub-axis that does not divide, a rank that does not fit, or a mesh of another number
+  // of devices; UNIMPLEMENTED for an order of devices that is no pattern of strides.
   absl::StatusOr<Annotation> ToAnnotation(const ir::SdySharding& sharding, int rank) const;
   // The atoms of whole axes, e.g. the manual axes of a region that `sharding`'s mesh names.
   absl::StatusOr<AxisSet> ToSet(const ir::SdySharding& sharding,

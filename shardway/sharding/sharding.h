@@ -1,8 +1,8 @@
-// How one tensor is laid out over the mesh: for each dimension the atoms that split it, major to minor.
-// Atoms that split no dimension replicate the tensor (or are manual, see spmd/program.h).
+// How one tensor is laid out over the mesh: for each dimension the atoms that split it, major to
+// minor. Atoms that split no dimension replicate the tensor (or are manual, see spmd/program.h).
 //
-// A dimension of size d over n devices has shards of ceil(d / n) elements; where n does not divide d the
-// last shards are padded at the end, and what the padding holds is undefined.
+// A dimension of size d over n devices has shards of ceil(d / n) elements; where n does not divide
+// d the last shards are padded at the end, and what the padding holds is undefined.
 #pragma once
 
 #include <cstdint>
@@ -37,13 +37,14 @@ bool IsEven(const ir::Type& type, const Sharding& sharding, const Mesh& mesh);
 // "[{x}, {}, {y:(1)2}]"
 std::string ToString(const Sharding& sharding, const Mesh& mesh);
 
-// What a user (or JAX) demanded of a value. Dimensions that are open may be split further by propagation;
-// `forbidden` atoms may not be used for any of them.
+// What a user (or JAX) demanded of a value. Dimensions that are open may be split further by
+// propagation; `forbidden` atoms may not be used for any of them.
 struct Annotation {
   Sharding sharding;
   uint32_t open = 0;  // one bit for each dimension
   AxisSet forbidden = 0;
-  AxisSet manual = 0;  // atoms over which the value is written per device already (mhlo.sharding only)
+  AxisSet manual =
+      0;  // atoms over which the value is written per device already (mhlo.sharding only)
   bool maximal = false;  // on one device; held as replicated
 };
 

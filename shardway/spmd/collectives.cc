@@ -1,5 +1,6 @@
-// The user's own collectives, inside manual regions (shard_map) and between replicas (pmap). Dimensions that
-// the collective does not rearrange may still be split over the axes that are not manual.
+// The user's own collectives, inside manual regions (shard_map) and between replicas (pmap).
+// Dimensions that the collective does not rearrange may still be split over the axes that are not
+// manual.
 #include <algorithm>
 
 #include "absl/status/status.h"
@@ -19,9 +20,9 @@ absl::StatusOr<Lists> ReplicaGroups(const ir::Op& op) {
   if (attribute == nullptr) return Lists();
   const ir::Constant* c = attribute->get_if<ir::Constant>();
   if (c == nullptr || c->type.rank() != 2) {
-    return absl::UnimplementedError(absl::StrCat(std::string(ir::OpKindName(op.kind)), " at ",
-                                                 op.location->ToString(),
-                                                 ": replica_groups must be a matrix of device ids"));
+    return absl::UnimplementedError(
+        absl::StrCat(std::string(ir::OpKindName(op.kind)), " at ", op.location->ToString(),
+                     ": replica_groups must be a matrix of device ids"));
   }
   const std::vector<int64_t> ids = c->Ints();
   Lists lists(c->type.dims[0]);
@@ -134,8 +135,12 @@ LocalResults EmitCollective(LocalOp& local) {
   collective::Spec spec;
   bool by_partition = false;
   switch (op.kind) {
-    case ir::OpKind::kAllReduce: spec.kind = Kind::kAllReduce; break;
-    case ir::OpKind::kCrossReplicaSum: spec.kind = Kind::kAllReduce; break;
+    case ir::OpKind::kAllReduce:
+      spec.kind = Kind::kAllReduce;
+      break;
+    case ir::OpKind::kCrossReplicaSum:
+      spec.kind = Kind::kAllReduce;
+      break;
     case ir::OpKind::kAllGather:
       spec.kind = Kind::kAllGather;
       spec.dim0 = op.Int("all_gather_dim");
@@ -154,7 +159,9 @@ LocalResults EmitCollective(LocalOp& local) {
       spec.kind = Kind::kCollectiveBroadcast;
       by_partition = true;
       break;
-    default: spec.kind = Kind::kCollectivePermute; break;
+    default:
+      spec.kind = Kind::kCollectivePermute;
+      break;
   }
   if (op.kind == ir::OpKind::kCrossReplicaSum) {
     spec.reduction = collective::Reduction::kSum;
@@ -190,7 +197,7 @@ OpRule PlaceRule(const ir::Op& op) { return ReplicatedRule(op); }
 
 LocalResults EmitPlace(LocalOp& local) {
   return std::vector<ir::Value*>{local.op.kind == ir::OpKind::kPartitionId ? local.e.PartitionId()
-                                                                          : local.e.ReplicaId()};
+                                                                           : local.e.ReplicaId()};
 }
 
 }  // namespace shardway::spmd

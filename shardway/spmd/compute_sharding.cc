@@ -49,9 +49,8 @@ class Chooser {
     Normalize(axes);
     if (agreed && Free(axes)) return axes;
     // Largest tensors first: moving them costs most.
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return Bytes(tensors_[a]) > Bytes(tensors_[b]);
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return Bytes(tensors_[a]) > Bytes(tensors_[b]); });
     FactorAxes best(rule_.factors.size());
     double best_cost = Cost(best);
     auto consider = [&](FactorAxes candidate) {
@@ -77,8 +76,8 @@ class Chooser {
   }
 
  private:
-  // Factors that meet in no tensor, not even by way of others, are loops of their own (a barrier over several
-  // values): each may use all axes.
+  // Factors that meet in no tensor, not even by way of others, are loops of their own (a barrier
+  // over several values): each may use all axes.
   void FindLoops() {
     loop_of_.resize(rule_.factors.size());
     std::iota(loop_of_.begin(), loop_of_.end(), 0);
@@ -132,8 +131,8 @@ class Chooser {
     return agreed;
   }
 
-  // Drops what cannot be: split factors that need replication, and minor factors of a dimension whose major
-  // ones are not split in full.
+  // Drops what cannot be: split factors that need replication, and minor factors of a dimension
+  // whose major ones are not split in full.
   void Normalize(FactorAxes& axes) const {
     for (size_t f = 0; f < axes.size(); ++f) {
       if (rule_.factors[f].kind == Factor::Kind::kReplicated) axes[f].clear();
@@ -206,8 +205,8 @@ class Chooser {
   double Work(const FactorAxes& axes) const {
     double elements = 1;
     for (size_t f = 0; f < axes.size(); ++f) {
-      elements *= static_cast<double>(
-          sharding::CeilDiv(rule_.factors[f].size, mesh_.SizeOf(axes[f])));
+      elements *=
+          static_cast<double>(sharding::CeilDiv(rule_.factors[f].size, mesh_.SizeOf(axes[f])));
     }
     const bool multiplies =
         op_.kind == ir::OpKind::kDotGeneral || op_.kind == ir::OpKind::kConvolution;
@@ -217,7 +216,8 @@ class Chooser {
     for (const Tensor& t : tensors_) {
       if (!t.type->is_tensor()) continue;
       const Sharding here = FromFactors(rule_, *t.factors, axes, mesh_);
-      largest = std::max(largest, static_cast<double>(LocalType(*t.type, here, mesh_).num_elements()));
+      largest =
+          std::max(largest, static_cast<double>(LocalType(*t.type, here, mesh_).num_elements()));
     }
     return kBytesPerElement * largest;
   }
@@ -239,8 +239,8 @@ AxisSet PendingAxes(const OpRule& rule, const FactorAxes& axes) {
   return pending;
 }
 
-CombinePlan PlanCombine(const ir::Type& type, const Sharding& from, const Sharding& to, AxisSet pending,
-                        const Mesh& mesh) {
+CombinePlan PlanCombine(const ir::Type& type, const Sharding& from, const Sharding& to,
+                        AxisSet pending, const Mesh& mesh) {
   CombinePlan plan;
   plan.after = from;
   for (int d = 0; d < from.rank(); ++d) {

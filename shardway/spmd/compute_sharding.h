@@ -1,5 +1,6 @@
-// How one operator is computed: the split of its factors that costs least, given how its operands are and
-// how its results are wanted (GSPMD §4.4-4.5: batch, free and contracting dimensions, any mix of them).
+// How one operator is computed: the split of its factors that costs least, given how its operands
+// are and how its results are wanted (GSPMD §4.4-4.5: batch, free and contracting dimensions, any
+// mix of them).
 #pragma once
 
 #include <vector>
@@ -9,14 +10,16 @@
 
 namespace shardway::spmd {
 
-// Candidates start from what each tensor already has and take what they can from the others; the price of
-// one is what resharding operands and results and combining partial results would send, plus the work.
+// Candidates start from what each tensor already has and take what they can from the others; the
+// price of one is what resharding operands and results and combining partial results would send,
+// plus the work.
 FactorAxes ChooseComputeSharding(const ir::Op& op, const OpRule& rule,
                                  const std::vector<Sharding>& operands,
                                  const std::vector<Sharding>& results, const Mesh& mesh);
 
-// How partial results (each device of `pending` axes holds a part of the sum) become `to`: scattered sums
-// where the target splits a dimension over pending axes, then one all-reduce of the rest.
+// How partial results (each device of `pending` axes holds a part of the sum) become `to`:
+// scattered sums where the target splits a dimension over pending axes, then one all-reduce of the
+// rest.
 struct CombinePlan {
   struct Scatter {
     int dim;
@@ -26,8 +29,8 @@ struct CombinePlan {
   AxisList reduced;
   Sharding after;  // what the value has then
 };
-CombinePlan PlanCombine(const ir::Type& type, const Sharding& from, const Sharding& to, AxisSet pending,
-                        const Mesh& mesh);
+CombinePlan PlanCombine(const ir::Type& type, const Sharding& from, const Sharding& to,
+                        AxisSet pending, const Mesh& mesh);
 
 // The axes of all split reduction factors.
 AxisSet PendingAxes(const OpRule& rule, const FactorAxes& axes);

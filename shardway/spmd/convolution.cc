@@ -1,5 +1,5 @@
-// convolution: batch and output features pass through, input features are a reduction; spatial dimensions
-// and grouped features are replicated.
+// convolution: batch and output features pass through, input features are a reduction; spatial
+// dimensions and grouped features are replicated.
 #include "shardway/spmd/room.h"
 
 namespace shardway::spmd {

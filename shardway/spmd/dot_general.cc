@@ -1,5 +1,5 @@
-// dot_general: batch and free dimensions pass through, contracting dimensions are reductions combined by a
-// sum. Any mix of them may be split, each over its own axes.
+// dot_general: batch and free dimensions pass through, contracting dimensions are reductions
+// combined by a sum. Any mix of them may be split, each over its own axes.
 #include <algorithm>
 
 #include "shardway/spmd/room.h"

@@ -1,5 +1,5 @@
-// dynamic_slice, dynamic_update_slice: dimensions taken in full pass through, and their start is 0 whatever
-// the index says (StableHLO clamps it there); the others are replicated.
+// dynamic_slice, dynamic_update_slice: dimensions taken in full pass through, and their start is 0
+// whatever the index says (StableHLO clamps it there); the others are replicated.
 #include "shardway/spmd/room.h"
 
 namespace shardway::spmd {
@@ -42,8 +42,9 @@ OpRule DynamicSliceRule(const ir::Op& op) {
 LocalResults EmitDynamicSlice(LocalOp& local) {
   ZeroStarts(local, 1);
   ir::AttrDict attributes = local.op.attributes;
-  ir::Set(attributes, "slice_sizes",
-          std::vector<int64_t>(local.result_types[0].dims.begin(), local.result_types[0].dims.end()));
+  ir::Set(
+      attributes, "slice_sizes",
+      std::vector<int64_t>(local.result_types[0].dims.begin(), local.result_types[0].dims.end()));
   return EmitWith(local, std::move(attributes));
 }
 

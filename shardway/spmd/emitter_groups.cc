@@ -8,8 +8,8 @@ namespace {
 
 using collective::Groups;
 
-// Digits of a logical device: sizes, major to minor, and which of them the group runs over, in order.
-// Neighbouring digits that are both members (in that order) or both not become one.
+// Digits of a logical device: sizes, major to minor, and which of them the group runs over, in
+// order. Neighbouring digits that are both members (in that order) or both not become one.
 Groups Coalesce(absl::Span<const int64_t> sizes, const std::vector<int>& members) {
   auto follows = [&](int digit) {  // is `digit` right after `digit - 1` among the members?
     auto it = std::find(members.begin(), members.end(), digit);
@@ -52,7 +52,8 @@ Groups Emitter::GroupsFromLists(std::vector<std::vector<int64_t>> lists) const {
   as_lists.lists = std::move(lists);
   const auto& first = as_lists.lists.empty() ? std::vector<int64_t>() : as_lists.lists[0];
   auto strides = sharding::FindStrides(first);
-  if (first.empty() || !strides || static_cast<int64_t>(first.size() * as_lists.lists.size()) != total) {
+  if (first.empty() || !strides ||
+      static_cast<int64_t>(first.size() * as_lists.lists.size()) != total) {
     return as_lists;
   }
   // Cut the devices at every border of a stride; give up on those that do not divide each other.

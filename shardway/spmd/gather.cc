@@ -1,7 +1,7 @@
-// gather. Windows that span their dimension pass through, and so do the dimensions of the indices (the
-// lookups themselves) and batching dimensions. A dimension addressed by the indices with windows of one element
-// (the rows of an embedding) may be split too: every part looks up what it holds, gives zeros for the
-// rest, and the parts are summed.
+// gather. Windows that span their dimension pass through, and so do the dimensions of the indices
+// (the lookups themselves) and batching dimensions. A dimension addressed by the indices with
+// windows of one element (the rows of an embedding) may be split too: every part looks up what it
+// holds, gives zeros for the rest, and the parts are summed.
 #include <algorithm>
 
 #include "shardway/base/status_macros.h"
@@ -57,8 +57,9 @@ ir::Value* Hits(LocalOp& local, const GatherDims& dims, ir::Value* local_indices
     const int64_t to[] = {dims.index_vector_dim};
     limit = b.BroadcastInDim(limit, type.dims, to);
   }
-  ir::Value* inside = b.Binary(ir::OpKind::kAnd, b.Compare("GE", local_indices, b.SplatInt(type, 0)),
-                               b.Compare("LT", local_indices, limit));
+  ir::Value* inside =
+      b.Binary(ir::OpKind::kAnd, b.Compare("GE", local_indices, b.SplatInt(type, 0)),
+               b.Compare("LT", local_indices, limit));
   if (dims.index_vector_dim >= type.rank()) return inside;
   // All components of an index: their conjunction along the index vector.
   ir::Dims kept;
@@ -84,8 +85,8 @@ OpRule GatherRule(const ir::Op& op) {
   const ir::Type& whole = op.operand(0)->type;
   const ir::Type& indices = op.operand(1)->type;
   const ir::Type& parts = op.result()->type;
-  rule.combine = parts.element == ElementType::kI1 ? collective::Reduction::kOr
-                                                   : collective::Reduction::kSum;
+  rule.combine =
+      parts.element == ElementType::kI1 ? collective::Reduction::kOr : collective::Reduction::kSum;
   TensorFactors from(whole.rank());
   TensorFactors index(indices.rank());
   TensorFactors result(parts.rank());
@@ -95,9 +96,11 @@ OpRule GatherRule(const ir::Op& op) {
     result[dims.scatter_dims[i]] = {f};
   }
   if (dims.index_vector_dim < indices.rank()) {
-    index[dims.index_vector_dim] = {rule.AddFactor(indices.dims[dims.index_vector_dim], kReplicated)};
+    index[dims.index_vector_dim] = {
+        rule.AddFactor(indices.dims[dims.index_vector_dim], kReplicated)};
   }
-  for (size_t i = 0; i < dims.batch_whole.size(); ++i) from[dims.batch_whole[i]] = index[dims.batch_indices[i]];
+  for (size_t i = 0; i < dims.batch_whole.size(); ++i)
+    from[dims.batch_whole[i]] = index[dims.batch_indices[i]];
   for (size_t i = 0; i < dims.window_whole.size(); ++i) {
     const int64_t d = dims.window_whole[i];
     if (sizes[d] == whole.dims[d]) {
@@ -125,13 +128,15 @@ LocalResults EmitGather(LocalOp& local) {
     if (!local.operand_shardings[0].dims[d].empty()) sizes[d] = tile.dims[d];
   }
   ir::Set(attributes, "slice_sizes", std::move(sizes));
-  ir::Value* offsets = TileOffsets(local.e, local.operands[1], dims.index_vector_dim, dims.index_map,
-                                   dims.single_dims, local.operand_shardings[0], tile);
+  ir::Value* offsets =
+      TileOffsets(local.e, local.operands[1], dims.index_vector_dim, dims.index_map,
+                  dims.single_dims, local.operand_shardings[0], tile);
   if (offsets == nullptr) return EmitWith(local, std::move(attributes));
   ir::Builder& b = local.e.b();
   local.operands[1] = LocalIndices(local, dims, offsets);
   ir::Value* hits = Hits(local, dims, local.operands[1]);
-  SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results, EmitWith(local, std::move(attributes)));
+  SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
+                            EmitWith(local, std::move(attributes)));
   const ir::Type& type = results[0]->type;
   ir::Value* mask = b.BroadcastInDim(hits, type.dims, dims.scatter_dims);
   results[0] = b.Select(mask, results[0], b.SplatInt(type, 0));

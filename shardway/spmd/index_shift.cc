@@ -13,8 +13,8 @@ ir::Value* TileOffsets(Emitter& e, ir::Value* indices, int64_t index_vector_dim,
   std::vector<ir::Value*> components;
   bool any = false;
   for (int64_t d : map) {
-    const bool split = std::find(single.begin(), single.end(), d) != single.end() &&
-                       !sharding.dims[d].empty();
+    const bool split =
+        std::find(single.begin(), single.end(), d) != single.end() && !sharding.dims[d].empty();
     any |= split;
     ir::Value* offset = split ? b.Binary(ir::OpKind::kMultiply, e.Coordinate(sharding.dims[d]),
                                          b.SplatInt(i32, local_type.dims[d]))

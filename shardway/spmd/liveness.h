@@ -1,4 +1,5 @@
-// Which operators of a program matter: those with effects, and those whose results reach one or the end.
+// Which operators of a program matter: those with effects, and those whose results reach one or the
+// end.
 #pragma once
 
 #include <vector>

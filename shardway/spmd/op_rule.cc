@@ -31,9 +31,8 @@ OpRule PointwiseRule(const ir::Op& op) {
   const ir::Type& shape = op.result()->type;
   const TensorFactors whole = rule.NewTensor(shape);
   auto of = [&](const ir::Value* v) {
-    return v->type.rank() == shape.rank()
-               ? whole
-               : rule.NewTensor(v->type, Factor::Kind::kReplicated);
+    return v->type.rank() == shape.rank() ? whole
+                                          : rule.NewTensor(v->type, Factor::Kind::kReplicated);
   };
   for (const ir::Value* v : op.operands) rule.operands.push_back(of(v));
   for (const ir::Value* v : op.results) rule.results.push_back(of(v));

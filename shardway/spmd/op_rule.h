@@ -1,8 +1,9 @@
-// What an operator is to the partitioner: how the dimensions of its operands and results correspond.
+// What an operator is to the partitioner: how the dimensions of its operands and results
+// correspond.
 //
-// Every dimension of every operand and result is a product of *factors*, major to minor; a factor that
-// occurs in several tensors is the same loop of the computation. Propagation, partitioning and cost
-// see operators only through their rules.
+// Every dimension of every operand and result is a product of *factors*, major to minor; a factor
+// that occurs in several tensors is the same loop of the computation. Propagation, partitioning and
+// cost see operators only through their rules.
 //
 //   dot_general  [b,i,k] x [b,k,j] → [b,i,j]    b, i, j pass through; k is a reduction
 //   reshape      [ab] → [a,b]                   a, b pass through
@@ -53,16 +54,17 @@ struct OpRule {
 
 // Nothing may be split: the rule of every operator that has none of its own.
 OpRule ReplicatedRule(const ir::Op& op);
-// All operands and results have one shape and every dimension passes through; scalars among them are
-// replicated.
+// All operands and results have one shape and every dimension passes through; scalars among them
+// are replicated.
 OpRule PointwiseRule(const ir::Op& op);
 
-// The axes of each factor in a tensor of this sharding: given [ab] split over {x,y}, a of size |x|, b:
-// a ↦ {x}, b ↦ {y}. Axes that do not fall on factors are left out; `exact` says whether there were none.
+// The axes of each factor in a tensor of this sharding: given [ab] split over {x,y}, a of size |x|,
+// b: a ↦ {x}, b ↦ {y}. Axes that do not fall on factors are left out; `exact` says whether there
+// were none.
 void ProjectFactors(const OpRule& rule, const TensorFactors& tensor, const Sharding& sharding,
                     const Mesh& mesh, FactorAxes& out, bool* exact = nullptr);
-// The inverse: the sharding of a tensor whose factors are split so. A minor factor splits its dimension
-// only when the major ones are split fully (otherwise its parts would be strided).
+// The inverse: the sharding of a tensor whose factors are split so. A minor factor splits its
+// dimension only when the major ones are split fully (otherwise its parts would be strided).
 Sharding FromFactors(const OpRule& rule, const TensorFactors& tensor, const FactorAxes& axes,
                      const Mesh& mesh);
 

@@ -12,20 +12,22 @@
 namespace shardway::spmd {
 
 struct PerDevice {
-  std::unique_ptr<ir::Module> module;  // one function, main; independent of the program it came from
-  bool uses_place = false;             // main's last parameter is tensor<2xi32>: (replica, partition)
+  std::unique_ptr<ir::Module>
+      module;               // one function, main; independent of the program it came from
+  bool uses_place = false;  // main's last parameter is tensor<2xi32>: (replica, partition)
   std::vector<collective::Spec> collectives;  // by site
 };
 
 struct PartitionOptions {
   Backend backend = Backend::kFfi;
-  // For tests: fills the padding of every operand of every operator with NaN (integers: with 113), so
-  // that nothing can rely on what it holds.
+  // For tests: fills the padding of every operand of every operator with NaN (integers: with 113),
+  // so that nothing can rely on what it holds.
   bool poison_padding = false;
 };
 
-// `shardings` by Value::id, as Propagate gives them; main's arguments and returned values are exactly so
-// at the boundary. UNIMPLEMENTED or INVALID_ARGUMENT naming the operator and the user's line.
+// `shardings` by Value::id, as Propagate gives them; main's arguments and returned values are
+// exactly so at the boundary. UNIMPLEMENTED or INVALID_ARGUMENT naming the operator and the user's
+// line.
 absl::StatusOr<PerDevice> Partition(const Program& program, const Rules& rules,
                                     const std::vector<Sharding>& shardings,
                                     const PartitionOptions& options);

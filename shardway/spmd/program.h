@@ -1,14 +1,14 @@
 // What the partitioner works on: one flat program for all devices, its annotations, its mesh.
 //
-// Flat: no calls, no composites, no nested manual regions; only while, if, case and the bodies of reductions
-// have regions. A manual region (shard_map) is the stretch between two kinds of conversions, each a
-// custom call with one operand and one result:
+// Flat: no calls, no composites, no nested manual regions; only while, if, case and the bodies of
+// reductions have regions. A manual region (shard_map) is the stretch between two kinds of
+// conversions, each a custom call with one operand and one result:
 //
 //   @SPMDFullToShardShape   whole value → this device's part over the conversion's manual atoms
 //   @SPMDShardToFullShape   the inverse
 //
-// A value between them is *manual* over those atoms: its type is already per device there, and the atoms
-// may not split it again.
+// A value between them is *manual* over those atoms: its type is already per device there, and the
+// atoms may not split it again.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,9 @@ struct Program {
   std::shared_ptr<ir::Module> module;  // its main function is the program
   Mesh mesh;                           // over the partitions
   int64_t num_replicas = 1;
-  absl::flat_hash_map<uint32_t, Annotation> annotations;       // by Value::id
-  std::vector<AxisSet> manual;                                 // by Value::id
-  absl::flat_hash_map<const ir::Op*, AxisSet> conversions;     // manual atoms of each conversion
+  absl::flat_hash_map<uint32_t, Annotation> annotations;    // by Value::id
+  std::vector<AxisSet> manual;                              // by Value::id
+  absl::flat_hash_map<const ir::Op*, AxisSet> conversions;  // manual atoms of each conversion
 
   AxisSet manual_of(const ir::Value* v) const { return manual[v->id]; }
 };

@@ -11,7 +11,8 @@ using sharding::Contains;
 using sharding::IsPrefix;
 
 bool HasBodies(const ir::Op& op) {  // regions that run programs, not reducers
-  return op.kind == ir::OpKind::kWhile || op.kind == ir::OpKind::kIf || op.kind == ir::OpKind::kCase;
+  return op.kind == ir::OpKind::kWhile || op.kind == ir::OpKind::kIf ||
+         op.kind == ir::OpKind::kCase;
 }
 
 // The manual part of a dimension is its major factor: whole [m·r] ↔ shard [r].
@@ -163,7 +164,8 @@ class Propagator {
   template <typename Changed>
   void Step(const Node& node, const Changed& changed) {
     const size_t num_factors = node.rule->factors.size();
-    // The longest list of axes that any tensor has for each factor; of two that disagree the first stays.
+    // The longest list of axes that any tensor has for each factor; of two that disagree the first
+    // stays.
     offered_.assign(num_factors, {});
     bool any = false;
     for (size_t t = 0; t < node.tensors.size(); ++t) {
@@ -209,7 +211,8 @@ class Propagator {
     const Sharding next = FromFactors(*node.rule, tensor, mine_, mesh_);
     bool grew = false;
     for (size_t d = 0; d < tensor.size(); ++d) {
-      if (next.dims[d].size() > sharding.dims[d].size() && IsPrefix(sharding.dims[d], next.dims[d])) {
+      if (next.dims[d].size() > sharding.dims[d].size() &&
+          IsPrefix(sharding.dims[d], next.dims[d])) {
         sharding.dims[d] = next.dims[d];
         grew = true;
       }
@@ -225,9 +228,9 @@ class Propagator {
   std::vector<AxisSet> barred_;
   std::deque<OpRule> ties_;
   std::vector<Node> nodes_;
-  std::vector<uint32_t> first_;     // nodes that touch value v: touching_[first_[v] … first_[v + 1])
+  std::vector<uint32_t> first_;  // nodes that touch value v: touching_[first_[v] … first_[v + 1])
   std::vector<uint32_t> touching_;
-  FactorAxes offered_, mine_;       // scratch
+  FactorAxes offered_, mine_;  // scratch
 };
 
 }  // namespace
@@ -242,7 +245,7 @@ void Rules::Add(const ir::Region& region, const Program& program) {
       for (const ir::Region* body : op->regions) Add(*body, program);
       continue;
     }
-    OpRule rule = program.conversions.contains(op) ? ConversionRule(*op)
+    OpRule rule = program.conversions.contains(op)                 ? ConversionRule(*op)
                   : op->kind == ir::OpKind::kSdyShardingConstraint ? PointwiseRule(*op)
                                                                    : RoomOf(op->kind).rule(*op);
     rules_.emplace(op, std::make_unique<OpRule>(std::move(rule)));

@@ -1,10 +1,11 @@
 // Completion (GSPMD §3.5): from the annotations of a program to a sharding for every value.
 //
-// Every operator is a rule over factors (op_rule.h); values that must agree (the state of a loop, the results
-// of branches, the two sides of a constraint) are rules too. An atom that splits a factor in one tensor is
-// offered to the others; a tensor takes it when nothing forbids it: a closed dimension, a manual axis, an
-// axis that it already uses. Shape-preserving operators go first, then all, each to a fixed point. Axes are only
-// ever added, so it ends; the order is the program's, so it is deterministic.
+// Every operator is a rule over factors (op_rule.h); values that must agree (the state of a loop,
+// the results of branches, the two sides of a constraint) are rules too. An atom that splits a
+// factor in one tensor is offered to the others; a tensor takes it when nothing forbids it: a
+// closed dimension, a manual axis, an axis that it already uses. Shape-preserving operators go
+// first, then all, each to a fixed point. Axes are only ever added, so it ends; the order is the
+// program's, so it is deterministic.
 #pragma once
 
 #include <memory>

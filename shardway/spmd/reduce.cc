@@ -1,6 +1,7 @@
-// reduce: the dimensions that stay pass through; those reduced are reductions. A known body combines
-// partial results with one collective; any other body (argmax, several operands) is applied once more to the
-// gathered partial results. Padding is masked with the initial value, which is neutral by StableHLO's rules.
+// reduce: the dimensions that stay pass through; those reduced are reductions. A known body
+// combines partial results with one collective; any other body (argmax, several operands) is
+// applied once more to the gathered partial results. Padding is masked with the initial value,
+// which is neutral by StableHLO's rules.
 #include <algorithm>
 
 #include "shardway/base/status_macros.h"
@@ -11,7 +12,8 @@ namespace shardway::spmd {
 namespace {
 
 // Partial results of all parts side by side, reduced by the same body.
-absl::StatusOr<std::vector<ir::Value*>> CombineByBody(LocalOp& local, const std::vector<ir::Value*>& partial,
+absl::StatusOr<std::vector<ir::Value*>> CombineByBody(LocalOp& local,
+                                                      const std::vector<ir::Value*>& partial,
                                                       const AxisList& axes) {
   Emitter& e = local.e;
   std::vector<ir::Value*> operands;
@@ -22,7 +24,8 @@ absl::StatusOr<std::vector<ir::Value*>> CombineByBody(LocalOp& local, const std:
     operands.push_back(e.AllGather(e.b().Reshape(v, dims), 0, axes));
     types.push_back(v->type);
   }
-  for (size_t i = 0; i < partial.size(); ++i) operands.push_back(local.operands[partial.size() + i]);
+  for (size_t i = 0; i < partial.size(); ++i)
+    operands.push_back(local.operands[partial.size() + i]);
   ir::AttrDict attributes;
   ir::Set(attributes, "dimensions", std::vector<int64_t>{0});
   ir::Op* op = e.b().Create(ir::OpKind::kReduce, operands, types, std::move(attributes));
@@ -41,7 +44,8 @@ OpRule ReduceRule(const ir::Op& op) {
   TensorFactors result;
   for (int d = 0; d < shape.rank(); ++d) {
     const bool gone = std::find(reduced.begin(), reduced.end(), d) != reduced.end();
-    const int f = rule.AddFactor(shape.dims[d], gone ? Factor::Kind::kReduction : Factor::Kind::kPassThrough);
+    const int f =
+        rule.AddFactor(shape.dims[d], gone ? Factor::Kind::kReduction : Factor::Kind::kPassThrough);
     operand.push_back({f});
     if (!gone) result.push_back({f});
   }
@@ -61,8 +65,9 @@ LocalResults EmitReduce(LocalOp& local) {
     if (local.rule.factors[f].kind != Factor::Kind::kReduction) continue;
     split.insert(split.end(), local.axes[f].begin(), local.axes[f].end());
     for (size_t i = 0; i < n; ++i) {
-      local.operands[i] = MaskPadding(local.e, local.operands[i], local.op.operand(i)->type,
-                                      local.operand_shardings[i], static_cast<int>(d), local.operands[n + i]);
+      local.operands[i] =
+          MaskPadding(local.e, local.operands[i], local.op.operand(i)->type,
+                      local.operand_shardings[i], static_cast<int>(d), local.operands[n + i]);
     }
   }
   SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results, EmitAsIs(local));

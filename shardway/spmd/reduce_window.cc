@@ -22,8 +22,7 @@ OpRule ReduceWindowRule(const ir::Op& op) {
   for (int d = 0; d < from.rank(); ++d) {
     // A window of one element that steps by one and keeps the size: no padding, nothing moves.
     const bool alone = At(window, d) == 1 && At(strides, d) == 1 && At(base, d) == 1 &&
-                       from.dims[d] == to.dims[d] &&
-                       (padding.empty() || padding[2 * d] == 0);
+                       from.dims[d] == to.dims[d] && (padding.empty() || padding[2 * d] == 0);
     if (alone) {
       operand[d] = result[d] = {rule.AddFactor(from.dims[d])};
     } else {

@@ -14,23 +14,31 @@ collective::Reduction ReductionOf(const ir::Region& body) {
   const ir::Value* result = op.result();
   for (size_t i = 1; i + 1 < body.ops.size(); ++i) {
     const ir::Op& next = *body.ops[i];
-    const bool constraint = next.kind == ir::OpKind::kSdyShardingConstraint ||
-                            (next.kind == ir::OpKind::kCustomCall &&
-                             next.String("call_target_name") == "Sharding");
+    const bool constraint =
+        next.kind == ir::OpKind::kSdyShardingConstraint ||
+        (next.kind == ir::OpKind::kCustomCall && next.String("call_target_name") == "Sharding");
     if (!constraint || next.operand(0) != result) return Reduction::kNone;
     result = next.result();
   }
   const ir::Op& last = *body.ops.back();
   if (last.operands.size() != 1 || last.operand(0) != result) return Reduction::kNone;
   switch (op.kind) {
-    case ir::OpKind::kAdd: return Reduction::kSum;
-    case ir::OpKind::kMultiply: return Reduction::kProduct;
-    case ir::OpKind::kMinimum: return Reduction::kMin;
-    case ir::OpKind::kMaximum: return Reduction::kMax;
-    case ir::OpKind::kAnd: return Reduction::kAnd;
-    case ir::OpKind::kOr: return Reduction::kOr;
-    case ir::OpKind::kXor: return Reduction::kXor;
-    default: return Reduction::kNone;
+    case ir::OpKind::kAdd:
+      return Reduction::kSum;
+    case ir::OpKind::kMultiply:
+      return Reduction::kProduct;
+    case ir::OpKind::kMinimum:
+      return Reduction::kMin;
+    case ir::OpKind::kMaximum:
+      return Reduction::kMax;
+    case ir::OpKind::kAnd:
+      return Reduction::kAnd;
+    case ir::OpKind::kOr:
+      return Reduction::kOr;
+    case ir::OpKind::kXor:
+      return Reduction::kXor;
+    default:
+      return Reduction::kNone;
   }
 }
 

@@ -2,7 +2,8 @@
 //
 //   [6] → [2,3]        {a·b} → {a},{b}
 //   [4,6] → [8,3]      {a},{b·c} → {a·b},{c}          a=4, b=2, c=3
-//   [6,4] → [4,6]      {a·_},{_} → {a·_},{_}          a=2; what is left shares no border: replicated
+//   [6,4] → [4,6]      {a·_},{_} → {a·_},{_}          a=2; what is left shares no border:
+//   replicated
 #include <numeric>
 
 #include "shardway/spmd/room.h"

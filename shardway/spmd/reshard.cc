@@ -20,8 +20,8 @@ int64_t Place(const Mesh& mesh, int64_t index, const AxisList& axes) {
   return device;
 }
 
-// Who holds the tile that each device wants. Atoms that split nothing keep their digits as far as they can,
-// so that what is already in place stays.
+// Who holds the tile that each device wants. Atoms that split nothing keep their digits as far as
+// they can, so that what is already in place stays.
 std::vector<std::pair<int64_t, int64_t>> PermutePairs(const Mesh& mesh, const Sharding& from,
                                                       const Sharding& to, AxisSet manual) {
   const AxisList fixed = mesh.ToList(manual);

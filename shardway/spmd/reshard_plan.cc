@@ -47,14 +47,16 @@ class Planner {
 
   bool Slice() {
     for (int d = 0; d < now_.rank(); ++d) {
-      if (now_.dims[d].size() >= to_.dims[d].size() || !IsPrefix(now_.dims[d], to_.dims[d])) continue;
+      if (now_.dims[d].size() >= to_.dims[d].size() || !IsPrefix(now_.dims[d], to_.dims[d]))
+        continue;
       const AxisSet used = now_.used();
       AxisList added;
       for (uint8_t a : Drop(to_.dims[d], now_.dims[d].size())) {
         if (sharding::Contains(used, a)) break;
         added.push_back(a);
       }
-      while (!added.empty() && !Nested(d, now_.dims[d], Join(now_.dims[d], added))) added.pop_back();
+      while (!added.empty() && !Nested(d, now_.dims[d], Join(now_.dims[d], added)))
+        added.pop_back();
       // A part of the way counts only when the rest can be gone from there.
       const AxisList next = Join(now_.dims[d], added);
       if (added.empty() || !Nested(d, next, to_.dims[d])) continue;
@@ -95,7 +97,8 @@ class Planner {
     }
     size_t atoms = 0;
     for (const AxisList& axes : next.dims) atoms += axes.size();
-    if (next == now_ || static_cast<size_t>(__builtin_popcountll(next.used())) != atoms) return false;
+    if (next == now_ || static_cast<size_t>(__builtin_popcountll(next.used())) != atoms)
+      return false;
     now_ = next;
     Step(Kind::kPermute, 0, 0, {});
     return true;
@@ -108,8 +111,7 @@ class Planner {
     int64_t best_growth = 0;
     for (int d = 0; d < now_.rank(); ++d) {
       size_t keep = CommonPrefix(now_.dims[d], to_.dims[d]).size();
-      if (keep == now_.dims[d].size() && IsPrefix(now_.dims[d], to_.dims[d]) &&
-          !MustUnnest(d)) {
+      if (keep == now_.dims[d].size() && IsPrefix(now_.dims[d], to_.dims[d]) && !MustUnnest(d)) {
         continue;
       }
       if (MustUnnest(d)) keep = 0;
@@ -134,7 +136,8 @@ class Planner {
   bool MustUnnest(int d) const {
     const AxisList& have = now_.dims[d];
     const AxisList& want = to_.dims[d];
-    return !have.empty() && have.size() < want.size() && IsPrefix(have, want) && !Nested(d, have, want);
+    return !have.empty() && have.size() < want.size() && IsPrefix(have, want) &&
+           !Nested(d, have, want);
   }
 
   const ir::Type& type_;
@@ -154,18 +157,28 @@ std::vector<ReshardStep> PlanReshard(const ir::Type& type, const Sharding& from,
   return Planner(type, from, to, mesh).Plan();
 }
 
-double ReshardCost(const ir::Type& type, const Sharding& from, const Sharding& to, const Mesh& mesh) {
+double ReshardCost(const ir::Type& type, const Sharding& from, const Sharding& to,
+                   const Mesh& mesh) {
   if (from == to) return 0;
   double cost = 0;
   double before = static_cast<double>(sharding::LocalType(type, from, mesh).num_bytes());
   for (const ReshardStep& step : PlanReshard(type, from, to, mesh)) {
-    const double after = static_cast<double>(sharding::LocalType(type, step.after, mesh).num_bytes());
+    const double after =
+        static_cast<double>(sharding::LocalType(type, step.after, mesh).num_bytes());
     const int64_t n = mesh.SizeOf(step.axes);
     switch (step.kind) {
-      case Kind::kSlice: cost += kCopyPrice * after; break;
-      case Kind::kAllGather: cost += kCollectivePrice + GatherBytes(after, n); break;
-      case Kind::kAllToAll: cost += kCollectivePrice + GatherBytes(before, n); break;
-      case Kind::kPermute: cost += kCollectivePrice + before; break;
+      case Kind::kSlice:
+        cost += kCopyPrice * after;
+        break;
+      case Kind::kAllGather:
+        cost += kCollectivePrice + GatherBytes(after, n);
+        break;
+      case Kind::kAllToAll:
+        cost += kCollectivePrice + GatherBytes(before, n);
+        break;
+      case Kind::kPermute:
+        cost += kCollectivePrice + before;
+        break;
     }
     before = after;
   }

@@ -11,18 +11,19 @@ LocalResults EmitWith(LocalOp& local, ir::AttrDict attributes) {
   ir::Erase(attributes, "mhlo.sharding");
   ir::Erase(attributes, "sdy.sharding");
   ir::Erase(attributes, "sdy.sharding_rule");
-  ir::Op* op = local.e.b().Create(local.op.kind, local.operands, local.result_types,
-                                  std::move(attributes));
+  ir::Op* op =
+      local.e.b().Create(local.op.kind, local.operands, local.result_types, std::move(attributes));
   for (const ir::Region* region : local.op.regions) {
-    if (absl::Status s = CloneBody(*region, local.e.module()->AddRegion(op), local.e.module()); !s.ok()) {
+    if (absl::Status s = CloneBody(*region, local.e.module()->AddRegion(op), local.e.module());
+        !s.ok()) {
       return s;
     }
   }
   return op->results;
 }
 
-ir::Value* MaskPadding(Emitter& e, ir::Value* x, const ir::Type& type, const Sharding& sharding, int dim,
-                       ir::Value* fill) {
+ir::Value* MaskPadding(Emitter& e, ir::Value* x, const ir::Type& type, const Sharding& sharding,
+                       int dim, ir::Value* fill) {
   const AxisList& axes = sharding.dims[dim];
   const int64_t size = type.dims[dim];
   const int64_t tile = x->type.dims[dim];
@@ -33,7 +34,8 @@ ir::Value* MaskPadding(Emitter& e, ir::Value* x, const ir::Type& type, const Sha
   ir::Value* before = b.Binary(ir::OpKind::kMultiply, e.Coordinate(axes), b.SplatInt(i32, tile));
   ir::Value* left = b.Binary(ir::OpKind::kSubtract, b.SplatInt(i32, size), before);
   const ir::Type positions = ir::Type::Tensor(ElementType::kI32, x->type.dims);
-  ir::Value* real = b.Compare("LT", b.Iota(positions, dim), b.BroadcastInDim(left, x->type.dims, {}));
+  ir::Value* real =
+      b.Compare("LT", b.Iota(positions, dim), b.BroadcastInDim(left, x->type.dims, {}));
   return b.Select(real, x, b.BroadcastInDim(fill, x->type.dims, {}));
 }
 
@@ -66,7 +68,8 @@ absl::Status CloneInto(const ir::Region& from, ir::Region* to, ir::Module* modul
     ir::Erase(copy->attributes, "sdy.sharding");
     for (size_t i = 0; i < types.size(); ++i) values[op->results[i]] = copy->results[i];
     for (const ir::Region* region : op->regions) {
-      if (absl::Status s = CloneInto(*region, module->AddRegion(copy), module, values); !s.ok()) return s;
+      if (absl::Status s = CloneInto(*region, module->AddRegion(copy), module, values); !s.ok())
+        return s;
     }
   }
   return absl::OkStatus();

@@ -32,43 +32,111 @@ const Room& RoomOf(ir::OpKind kind) {
 
   using K = ir::OpKind;
   switch (kind) {
-    case K::kAbs: case K::kAdd: case K::kAnd: case K::kAtan2: case K::kBitcastConvert: case K::kCbrt:
-    case K::kCeil: case K::kClamp: case K::kCountLeadingZeros: case K::kCompare: case K::kComplex:
-    case K::kConvert: case K::kCosine: case K::kDivide: case K::kExponential:
-    case K::kExponentialMinusOne: case K::kFloor: case K::kImag: case K::kIsFinite: case K::kLog:
-    case K::kLogPlusOne: case K::kLogistic: case K::kMap: case K::kMaximum: case K::kMinimum:
-    case K::kMultiply: case K::kNegate: case K::kNot: case K::kOr:
-    case K::kPopcnt: case K::kPower: case K::kReal: case K::kReducePrecision: case K::kRemainder:
-    case K::kRoundNearestEven: case K::kRoundNearestAfz: case K::kRsqrt: case K::kSelect:
-    case K::kShiftLeft: case K::kShiftRightArithmetic: case K::kShiftRightLogical: case K::kSign:
-    case K::kSine: case K::kSqrt: case K::kSubtract: case K::kTan: case K::kTanh: case K::kXor:
+    case K::kAbs:
+    case K::kAdd:
+    case K::kAnd:
+    case K::kAtan2:
+    case K::kBitcastConvert:
+    case K::kCbrt:
+    case K::kCeil:
+    case K::kClamp:
+    case K::kCountLeadingZeros:
+    case K::kCompare:
+    case K::kComplex:
+    case K::kConvert:
+    case K::kCosine:
+    case K::kDivide:
+    case K::kExponential:
+    case K::kExponentialMinusOne:
+    case K::kFloor:
+    case K::kImag:
+    case K::kIsFinite:
+    case K::kLog:
+    case K::kLogPlusOne:
+    case K::kLogistic:
+    case K::kMap:
+    case K::kMaximum:
+    case K::kMinimum:
+    case K::kMultiply:
+    case K::kNegate:
+    case K::kNot:
+    case K::kOr:
+    case K::kPopcnt:
+    case K::kPower:
+    case K::kReal:
+    case K::kReducePrecision:
+    case K::kRemainder:
+    case K::kRoundNearestEven:
+    case K::kRoundNearestAfz:
+    case K::kRsqrt:
+    case K::kSelect:
+    case K::kShiftLeft:
+    case K::kShiftRightArithmetic:
+    case K::kShiftRightLogical:
+    case K::kSign:
+    case K::kSine:
+    case K::kSqrt:
+    case K::kSubtract:
+    case K::kTan:
+    case K::kTanh:
+    case K::kXor:
       return kElementwise;
-    case K::kBroadcastInDim: return kBroadcast;
-    case K::kTranspose: return kTranspose;
-    case K::kReshape: return kReshape;
-    case K::kReduce: return kReduce;
-    case K::kDotGeneral: return kDotGeneral;
-    case K::kIota: return kIota;
-    case K::kConstant: return kConstant;
-    case K::kSlice: return kSlice;
-    case K::kDynamicSlice: return kDynamicSlice;
-    case K::kDynamicUpdateSlice: return kDynamicUpdateSlice;
-    case K::kPad: return kPad;
-    case K::kConcatenate: return kConcatenate;
-    case K::kReverse: return kReverse;
-    case K::kSort: return kSort;
-    case K::kGather: return kGather;
-    case K::kScatter: return kScatter;
-    case K::kAllReduce: case K::kAllGather: case K::kReduceScatter: case K::kAllToAll:
-    case K::kCollectivePermute: case K::kCollectiveBroadcast: case K::kCrossReplicaSum:
+    case K::kBroadcastInDim:
+      return kBroadcast;
+    case K::kTranspose:
+      return kTranspose;
+    case K::kReshape:
+      return kReshape;
+    case K::kReduce:
+      return kReduce;
+    case K::kDotGeneral:
+      return kDotGeneral;
+    case K::kIota:
+      return kIota;
+    case K::kConstant:
+      return kConstant;
+    case K::kSlice:
+      return kSlice;
+    case K::kDynamicSlice:
+      return kDynamicSlice;
+    case K::kDynamicUpdateSlice:
+      return kDynamicUpdateSlice;
+    case K::kPad:
+      return kPad;
+    case K::kConcatenate:
+      return kConcatenate;
+    case K::kReverse:
+      return kReverse;
+    case K::kSort:
+      return kSort;
+    case K::kGather:
+      return kGather;
+    case K::kScatter:
+      return kScatter;
+    case K::kAllReduce:
+    case K::kAllGather:
+    case K::kReduceScatter:
+    case K::kAllToAll:
+    case K::kCollectivePermute:
+    case K::kCollectiveBroadcast:
+    case K::kCrossReplicaSum:
       return kCollective;
-    case K::kPartitionId: case K::kReplicaId: return kPlace;
-    case K::kCustomCall: return kCustomCall;
-    case K::kConvolution: return kConvolution;
-    case K::kReduceWindow: return kReduceWindow;
-    case K::kCholesky: case K::kTriangularSolve: return kLinalg;
-    case K::kFft: return kFft;
-    default: return kFallback;
+    case K::kPartitionId:
+    case K::kReplicaId:
+      return kPlace;
+    case K::kCustomCall:
+      return kCustomCall;
+    case K::kConvolution:
+      return kConvolution;
+    case K::kReduceWindow:
+      return kReduceWindow;
+    case K::kCholesky:
+    case K::kTriangularSolve:
+      return kLinalg;
+    case K::kFft:
+      return kFft;
+    default:
+      return kFallback;
   }
 }
 

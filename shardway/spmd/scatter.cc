@@ -1,7 +1,8 @@
-// scatter. Windows that span their dimension pass through, and so do batching dimensions. The dimensions
-// of the indices are a reduction: every part scatters its updates into the input (one part) or into the
-// reduction's identity (the others), and the parts are combined. A dimension addressed by the indices with windows
-// of one element passes through: every part drops the updates that fall outside of its tile.
+// scatter. Windows that span their dimension pass through, and so do batching dimensions. The
+// dimensions of the indices are a reduction: every part scatters its updates into the input (one
+// part) or into the reduction's identity (the others), and the parts are combined. A dimension
+// addressed by the indices with windows of one element passes through: every part drops the updates
+// that fall outside of its tile.
 #include <algorithm>
 
 #include "shardway/spmd/gather_dims.h"
@@ -41,15 +42,18 @@ OpRule ScatterRule(const ir::Op& op) {
   for (size_t i = 0; i < dims.scatter_dims.size(); ++i) {
     const int64_t d = dims.scatter_indices[i];
     const bool batch = In(dims.batch_indices, d);
-    const auto kind = batch ? Factor::Kind::kPassThrough
-                            : combines ? Factor::Kind::kReduction : kReplicated;
+    const auto kind = batch      ? Factor::Kind::kPassThrough
+                      : combines ? Factor::Kind::kReduction
+                                 : kReplicated;
     index[d] = {rule.AddFactor(indices.dims[d], kind)};
     update[dims.scatter_dims[i]] = index[d];
   }
   if (dims.index_vector_dim < indices.rank()) {
-    index[dims.index_vector_dim] = {rule.AddFactor(indices.dims[dims.index_vector_dim], kReplicated)};
+    index[dims.index_vector_dim] = {
+        rule.AddFactor(indices.dims[dims.index_vector_dim], kReplicated)};
   }
-  for (size_t i = 0; i < dims.batch_whole.size(); ++i) into[dims.batch_whole[i]] = index[dims.batch_indices[i]];
+  for (size_t i = 0; i < dims.batch_whole.size(); ++i)
+    into[dims.batch_whole[i]] = index[dims.batch_indices[i]];
   for (size_t i = 0; i < dims.window_whole.size(); ++i) {
     const int64_t d = dims.window_whole[i];
     const int64_t w = dims.window_dims[i];
@@ -77,8 +81,9 @@ LocalResults EmitScatter(LocalOp& local) {
   const size_t n = local.op.results.size();
   const GatherDims dims = GatherDims::OfScatter(local.op);
   ir::Value*& indices = local.operands[n];
-  if (ir::Value* offsets = TileOffsets(e, indices, dims.index_vector_dim, dims.index_map, dims.single_dims,
-                                       local.operand_shardings[0], local.operands[0]->type)) {
+  if (ir::Value* offsets =
+          TileOffsets(e, indices, dims.index_vector_dim, dims.index_map, dims.single_dims,
+                      local.operand_shardings[0], local.operands[0]->type)) {
     indices = b.Binary(ir::OpKind::kSubtract, indices, offsets);
   }
   AxisList split;
@@ -97,8 +102,8 @@ LocalResults EmitScatter(LocalOp& local) {
   if (!split.empty() && (combine == Reduction::kSum || combine == Reduction::kProduct)) {
     // The input counts once.
     const ir::Type& type = local.operands[0]->type;
-    ir::Value* first = b.Compare("EQ", e.Coordinate(split),
-                                 b.SplatInt(ir::Type::Scalar(ElementType::kI32), 0));
+    ir::Value* first =
+        b.Compare("EQ", e.Coordinate(split), b.SplatInt(ir::Type::Scalar(ElementType::kI32), 0));
     local.operands[0] = b.Select(first, local.operands[0],
                                  b.SplatInt(type, combine == Reduction::kProduct ? 1 : 0));
   }

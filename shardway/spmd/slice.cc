@@ -1,4 +1,5 @@
-// slice, pad, concatenate, reverse: dimensions that they leave alone pass through; the others are replicated.
+// slice, pad, concatenate, reverse: dimensions that they leave alone pass through; the others are
+// replicated.
 #include <algorithm>
 
 #include "shardway/spmd/room.h"

@@ -1,6 +1,6 @@
 // A slice: an ordered list of devices that an array or a program lives on. Interned, so that
-// "the same devices in the same order" is one pointer comparison and what follows from the list (its
-// hosts) is worked out once, not on every run.
+// "the same devices in the same order" is one pointer comparison and what follows from the list
+// (its hosts) is worked out once, not on every run.
 #pragma once
 
 #include <memory>
@@ -15,11 +15,11 @@
 namespace shardway::topology {
 
 struct Slice {
-  int index = 0;             // dense from 0 in its table
-  // Logical position → global device id. A device may be there twice, in an array that one buffer is
-  // copied from to several devices; never in a program's (wire::Validate sees to it).
+  int index = 0;  // dense from 0 in its table
+  // Logical position → global device id. A device may be there twice, in an array that one buffer
+  // is copied from to several devices; never in a program's (wire::Validate sees to it).
   std::vector<int> devices;
-  std::vector<int> hosts;    // global host numbers, ascending, without repeats
+  std::vector<int> hosts;  // global host numbers, ascending, without repeats
 };
 
 // All slices seen so far. They live as long as the table. Not thread-safe.

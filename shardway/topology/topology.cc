@@ -19,8 +19,8 @@ std::string Shape::ToString() const {
 
 absl::StatusOr<Topology> Topology::Create(const Shape& shape) {
   if (shape.islands < 1 || shape.hosts < 1 || shape.devices < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a cluster of ", shape.ToString(), " is empty: every number must be at least 1"));
+    return absl::InvalidArgumentError(absl::StrCat("a cluster of ", shape.ToString(),
+                                                   " is empty: every number must be at least 1"));
   }
   const int64_t hosts = int64_t{shape.islands} * shape.hosts;
   if (hosts > kMaxHosts || hosts * shape.devices > kMaxDevices) {
@@ -62,8 +62,8 @@ std::string Topology::DescribeHost(int host) const {
   std::string devices = shape_.devices == 1
                             ? absl::StrCat("device ", first)
                             : absl::StrCat("devices ", first, "-", first + shape_.devices - 1);
-  return absl::StrCat("host ", host % shape_.hosts, " of island ", host / shape_.hosts, " (", devices,
-                      ")");
+  return absl::StrCat("host ", host % shape_.hosts, " of island ", host / shape_.hosts, " (",
+                      devices, ")");
 }
 
 }  // namespace shardway::topology

@@ -24,11 +24,11 @@ struct Shape {
 };
 
 struct Device {
-  int id = 0;                // global
+  int id = 0;  // global
   int island = 0;
-  int host = 0;              // within the island
-  int local = 0;             // within the host
-  std::vector<int> coords;   // place on the island's interconnect: (device, host)
+  int host = 0;             // within the island
+  int local = 0;            // within the host
+  std::vector<int> coords;  // place on the island's interconnect: (device, host)
 };
 
 // Immutable, cheap to copy: everything follows from the shape.

@@ -19,6 +19,9 @@ using PartsFactory =
 absl::StatusOr<Worker::Parts> MakeParts(const wire::Configure& configure,
                                         wire::UniqueFd shared_memory);
 
+// How much shared memory `hosts` workers of one machine communicate through: what Configure passes.
+uint64_t SharedMemoryBytes(int hosts);
+
 // Answers Configure with WorkerReady and does what comes until the controller says shutdown or
 // closes the channel (OK), or breaks the protocol (an error).
 absl::Status Serve(wire::Channel& channel, const PartsFactory& make_parts);

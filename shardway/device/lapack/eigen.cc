@@ -24,8 +24,8 @@ ffi::Error Syevd(Buffer<type> x, uint8_t uplo, Result<type> out, Result<real> ei
   return ffi::Error::Success();
 }
 
-// LAPACK packs a conjugate pair of a real matrix's eigenvectors into two real columns: real part, then
-// imaginary part, where the first eigenvalue of the pair has the positive imaginary part.
+// LAPACK packs a conjugate pair of a real matrix's eigenvectors into two real columns: real part,
+// then imaginary part, where the first eigenvalue of the pair has the positive imaginary part.
 template <typename Real>
 void UnpackEigenvectors(lapack_int n, const Real* imaginary, const Real* packed,
                         std::complex<Real>* unpacked) {
@@ -107,8 +107,9 @@ ffi::Error GeevComplex(Buffer<type> x, uint8_t compute_left, uint8_t compute_rig
 // JAX never sorts (it refuses to lower that); `sort` other than 'N' is an error here.
 ffi::Error CheckUnsorted(uint8_t sort) {
   if (sort == 'N') return ffi::Error::Success();
-  return ffi::Error(ffi::ErrorCode::kUnimplemented,
-                    "lapack gees: sorting eigenvalues needs a callback, which a custom call has not");
+  return ffi::Error(
+      ffi::ErrorCode::kUnimplemented,
+      "lapack gees: sorting eigenvalues needs a callback, which a custom call has not");
 }
 
 template <ffi::DataType type, typename T>
@@ -124,9 +125,8 @@ ffi::Error GeesReal(Buffer<type> x, uint8_t mode, uint8_t sort, Result<type> out
   T* wr = reinterpret_cast<T*>(eigenvalues_real->untyped_data());
   T* wi = reinterpret_cast<T*>(eigenvalues_imaginary->untyped_data());
   for (int64_t i = 0; i < m.batch; ++i) {
-    info->typed_data()[i] =
-        Routines<T>::gees(static_cast<char>(mode), m.columns, a, m.stride(),
-                          selected->typed_data() + i, wr, wi, vs);
+    info->typed_data()[i] = Routines<T>::gees(static_cast<char>(mode), m.columns, a, m.stride(),
+                                              selected->typed_data() + i, wr, wi, vs);
     SHARDWAY_LAPACK_RETURN_IF_ERROR(CheckInfo("gees", info->typed_data()[i]));
     a += m.size();
     vs += m.size();

@@ -26,8 +26,8 @@ ffi::Error Getrf(Buffer<type> x, Result<type> out, IntResult pivots, IntResult i
   const int64_t num_pivots = LastDimension(*pivots);
   T* a = reinterpret_cast<T*>(out->untyped_data());
   for (int64_t i = 0; i < m.batch; ++i, a += m.size()) {
-    info->typed_data()[i] = Routines<T>::getrf(m.rows, m.columns, a, m.stride(),
-                                               pivots->typed_data() + i * num_pivots);
+    info->typed_data()[i] =
+        Routines<T>::getrf(m.rows, m.columns, a, m.stride(), pivots->typed_data() + i * num_pivots);
     SHARDWAY_LAPACK_RETURN_IF_ERROR(CheckInfo("getrf", info->typed_data()[i]));
   }
   return ffi::Error::Success();
@@ -107,24 +107,36 @@ void Append(std::vector<Handler>& handlers, const char* potrf, const char* getrf
             const char* geqp3, const char* orgqr, const char* ormqr) {
   using X = Buffer<type>;
   handlers.push_back(Define<Potrf<type, T>>(potrf, [] {
-    return ffi::Ffi::Bind().template Arg<X>().template Attr<uint8_t>("uplo").template Ret<X>().template Ret<IntBuffer>();
+    return ffi::Ffi::Bind()
+        .template Arg<X>()
+        .template Attr<uint8_t>("uplo")
+        .template Ret<X>()
+        .template Ret<IntBuffer>();
   }));
   handlers.push_back(Define<Getrf<type, T>>(getrf, [] {
-    return ffi::Ffi::Bind().template Arg<X>().template Ret<X>().template Ret<IntBuffer>().template Ret<IntBuffer>();
+    return ffi::Ffi::Bind()
+        .template Arg<X>()
+        .template Ret<X>()
+        .template Ret<IntBuffer>()
+        .template Ret<IntBuffer>();
   }));
-  handlers.push_back(Define<Geqrf<type, T>>(
-      geqrf, [] { return ffi::Ffi::Bind().template Arg<X>().template Ret<X>().template Ret<X>(); }));
+  handlers.push_back(Define<Geqrf<type, T>>(geqrf, [] {
+    return ffi::Ffi::Bind().template Arg<X>().template Ret<X>().template Ret<X>();
+  }));
   handlers.push_back(Define<Geqp3<type, T>>(geqp3, [] {
-    return ffi::Ffi::Bind().template Arg<X>()
+    return ffi::Ffi::Bind()
+        .template Arg<X>()
         .template Arg<IntBuffer>()
         .template Ret<X>()
         .template Ret<IntBuffer>()
         .template Ret<X>();
   }));
-  handlers.push_back(Define<Orgqr<type, T>>(
-      orgqr, [] { return ffi::Ffi::Bind().template Arg<X>().template Arg<X>().template Ret<X>(); }));
+  handlers.push_back(Define<Orgqr<type, T>>(orgqr, [] {
+    return ffi::Ffi::Bind().template Arg<X>().template Arg<X>().template Ret<X>();
+  }));
   handlers.push_back(Define<Ormqr<type, T>>(ormqr, [] {
-    return ffi::Ffi::Bind().template Arg<X>()
+    return ffi::Ffi::Bind()
+        .template Arg<X>()
         .template Arg<X>()
         .template Arg<X>()
         .template Attr<bool>("left")

@@ -12,7 +12,8 @@ struct Handler {
   void* function;           // XLA_FFI_Handler*
 };
 
-// All handlers. LAPACK itself is kept to the calling thread: parallelism comes from devices and batches.
+// All handlers. LAPACK itself is kept to the calling thread: parallelism comes from devices and
+// batches.
 std::vector<Handler> Handlers();
 
 // The families, each in its file.

@@ -1,8 +1,9 @@
-// Shared pieces of the LAPACK handlers: stacks of matrices in FFI buffers, and how a handler is defined.
+// Shared pieces of the LAPACK handlers: stacks of matrices in FFI buffers, and how a handler is
+// defined.
 //
 // JAX asks for column-major matrices (it sets the custom call's layouts), so a buffer of shape
-// [batch…, rows, columns] holds `batch` column-major matrices one after the other, ready for LAPACK.
-// Handlers run on XLA's threads, hold no state and may run at the same time.
+// [batch…, rows, columns] holds `batch` column-major matrices one after the other, ready for
+// LAPACK. Handlers run on XLA's threads, hold no state and may run at the same time.
 #pragma once
 
 #include <lapacke.h>
@@ -86,8 +87,8 @@ inline ffi::Error CheckInfo(const char* routine, lapack_int info) {
                               std::to_string(-info) + " was refused");
 }
 
-// Makes a handler of `kImplementation`, whose operands, attributes and results `binding()` describes.
-// (One static per instantiation holds XLA's decoder, made at the first call.)
+// Makes a handler of `kImplementation`, whose operands, attributes and results `binding()`
+// describes. (One static per instantiation holds XLA's decoder, made at the first call.)
 template <auto kImplementation, typename Binding>
 Handler Define(std::string_view target, Binding) {
   constexpr XLA_FFI_Handler* function = +[](XLA_FFI_CallFrame* frame) -> XLA_FFI_Error* {
@@ -99,7 +100,7 @@ Handler Define(std::string_view target, Binding) {
 
 }  // namespace shardway::device::lapack
 
-#define SHARDWAY_LAPACK_RETURN_IF_ERROR(expr)                             \
-  do {                                                                    \
+#define SHARDWAY_LAPACK_RETURN_IF_ERROR(expr)                               \
+  do {                                                                      \
     if (::xla::ffi::Error _error = (expr); _error.failure()) return _error; \
   } while (false)

@@ -50,21 +50,21 @@ struct Routines;
 
 // Routines whose name differs between real and complex: orthogonal/unitary, symmetric/Hermitian.
 #define SHARDWAY_LAPACK_NAMED_(T, p, org, orm, syevd_name, sytrd_name)                             \
-  static lapack_int orgqr(lapack_int m, lapack_int n, lapack_int k, T* a, lapack_int lda,         \
-                          T* tau) {                                                               \
-    return LAPACKE_##org(LAPACK_COL_MAJOR, m, n, k, cast(a), lda, cast(tau));                     \
-  }                                                                                               \
-  static lapack_int ormqr(char side, char trans, lapack_int m, lapack_int n, lapack_int k, T* a,  \
-                          lapack_int lda, T* tau, T* c, lapack_int ldc) {                         \
-    return LAPACKE_##orm(LAPACK_COL_MAJOR, side, trans, m, n, k, cast(a), lda, cast(tau),         \
-                         cast(c), ldc);                                                           \
-  }                                                                                               \
-  static lapack_int syevd(char job, char uplo, lapack_int n, T* a, lapack_int lda, Real* w) {     \
-    return LAPACKE_##syevd_name(LAPACK_COL_MAJOR, job, uplo, n, cast(a), lda, w);                 \
-  }                                                                                               \
-  static lapack_int sytrd(char uplo, lapack_int n, T* a, lapack_int lda, Real* d, Real* e,        \
-                          T* tau) {                                                               \
-    return LAPACKE_##sytrd_name(LAPACK_COL_MAJOR, uplo, n, cast(a), lda, d, e, cast(tau));        \
+  static lapack_int orgqr(lapack_int m, lapack_int n, lapack_int k, T* a, lapack_int lda,          \
+                          T* tau) {                                                                \
+    return LAPACKE_##org(LAPACK_COL_MAJOR, m, n, k, cast(a), lda, cast(tau));                      \
+  }                                                                                                \
+  static lapack_int ormqr(char side, char trans, lapack_int m, lapack_int n, lapack_int k, T* a,   \
+                          lapack_int lda, T* tau, T* c, lapack_int ldc) {                          \
+    return LAPACKE_##orm(LAPACK_COL_MAJOR, side, trans, m, n, k, cast(a), lda, cast(tau), cast(c), \
+                         ldc);                                                                     \
+  }                                                                                                \
+  static lapack_int syevd(char job, char uplo, lapack_int n, T* a, lapack_int lda, Real* w) {      \
+    return LAPACKE_##syevd_name(LAPACK_COL_MAJOR, job, uplo, n, cast(a), lda, w);                  \
+  }                                                                                                \
+  static lapack_int sytrd(char uplo, lapack_int n, T* a, lapack_int lda, Real* d, Real* e,         \
+                          T* tau) {                                                                \
+    return LAPACKE_##sytrd_name(LAPACK_COL_MAJOR, uplo, n, cast(a), lda, d, e, cast(tau));         \
   }
 
 #define SHARDWAY_LAPACK_REAL_(T, p)                                                               \
@@ -90,28 +90,28 @@ struct Routines;
     }                                                                                             \
   };
 
-#define SHARDWAY_LAPACK_COMPLEX_(T, R, C, p)                                                      \
-  template <>                                                                                     \
-  struct Routines<T> {                                                                            \
-    using Real = R;                                                                               \
-    static constexpr bool kComplex = true;                                                        \
-    SHARDWAY_LAPACK_COMMON_(T, C, p)                                                              \
-    SHARDWAY_LAPACK_NAMED_(T, p, p##ungqr, p##unmqr, p##heevd, p##hetrd)                          \
-    static lapack_int geev(char left, char right, lapack_int n, T* a, lapack_int lda, T* w,       \
-                           T* vl, T* vr) {                                                        \
-      return LAPACKE_##p##geev(LAPACK_COL_MAJOR, left, right, n, cast(a), lda, cast(w), cast(vl), \
-                               lda, cast(vr), lda);                                               \
-    }                                                                                             \
-    static lapack_int gees(char job, lapack_int n, T* a, lapack_int lda, lapack_int* sdim, T* w,  \
-                           T* vs) {                                                               \
-      return LAPACKE_##p##gees(LAPACK_COL_MAJOR, job, 'N', nullptr, n, cast(a), lda, sdim,        \
-                               cast(w), cast(vs), lda);                                           \
-    }                                                                                             \
-    static void trsm(CBLAS_SIDE side, CBLAS_UPLO uplo, CBLAS_TRANSPOSE trans, CBLAS_DIAG diag,    \
-                     int m, int n, const T* a, int lda, T* b, int ldb) {                          \
-      const T one{1};                                                                             \
-      cblas_##p##trsm(CblasColMajor, side, uplo, trans, diag, m, n, &one, a, lda, b, ldb);        \
-    }                                                                                             \
+#define SHARDWAY_LAPACK_COMPLEX_(T, R, C, p)                                                       \
+  template <>                                                                                      \
+  struct Routines<T> {                                                                             \
+    using Real = R;                                                                                \
+    static constexpr bool kComplex = true;                                                         \
+    SHARDWAY_LAPACK_COMMON_(T, C, p)                                                               \
+    SHARDWAY_LAPACK_NAMED_(T, p, p##ungqr, p##unmqr, p##heevd, p##hetrd)                           \
+    static lapack_int geev(char left, char right, lapack_int n, T* a, lapack_int lda, T* w, T* vl, \
+                           T* vr) {                                                                \
+      return LAPACKE_##p##geev(LAPACK_COL_MAJOR, left, right, n, cast(a), lda, cast(w), cast(vl),  \
+                               lda, cast(vr), lda);                                                \
+    }                                                                                              \
+    static lapack_int gees(char job, lapack_int n, T* a, lapack_int lda, lapack_int* sdim, T* w,   \
+                           T* vs) {                                                                \
+      return LAPACKE_##p##gees(LAPACK_COL_MAJOR, job, 'N', nullptr, n, cast(a), lda, sdim,         \
+                               cast(w), cast(vs), lda);                                            \
+    }                                                                                              \
+    static void trsm(CBLAS_SIDE side, CBLAS_UPLO uplo, CBLAS_TRANSPOSE trans, CBLAS_DIAG diag,     \
+                     int m, int n, const T* a, int lda, T* b, int ldb) {                           \
+      const T one{1};                                                                              \
+      cblas_##p##trsm(CblasColMajor, side, uplo, trans, diag, m, n, &one, a, lda, b, ldb);         \
+    }                                                                                              \
   };
 
 SHARDWAY_LAPACK_REAL_(float, s)

@@ -57,8 +57,8 @@ ffi::Error Gtsv(Buffer<type> dl, Buffer<type> d, Buffer<type> du, Buffer<type> b
   T* upper = reinterpret_cast<T*>(du_out->untyped_data());
   T* x = reinterpret_cast<T*>(b_out->untyped_data());
   for (int64_t i = 0; i < m.batch; ++i) {
-    info->typed_data()[i] = Routines<T>::gtsv(m.rows, m.columns, lower + 1, diagonal, upper, x,
-                                              m.stride());
+    info->typed_data()[i] =
+        Routines<T>::gtsv(m.rows, m.columns, lower + 1, diagonal, upper, x, m.stride());
     SHARDWAY_LAPACK_RETURN_IF_ERROR(CheckInfo("gtsv", info->typed_data()[i]));
     lower += m.rows;
     diagonal += m.rows;
@@ -82,8 +82,8 @@ void Lagts(int n, const float* a, const float* b, const float* c, const float* d
   const int job = -1;
   slagts_(&job, &n, a, b, c, d, in, y, tolerance, info);
 }
-void Lagts(int n, const double* a, const double* b, const double* c, const double* d,
-           const int* in, double* y, double* tolerance, int* info) {
+void Lagts(int n, const double* a, const double* b, const double* c, const double* d, const int* in,
+           double* y, double* tolerance, int* info) {
   const int job = -1;
   dlagts_(&job, &n, a, b, c, d, in, y, tolerance, info);
 }
@@ -169,15 +169,14 @@ void AppendSolvers(std::vector<Handler>& handlers) {
   Append<ffi::F64, double>(handlers, "lapack_dtrsm_ffi", "lapack_dgtsv_ffi");
   Append<ffi::C64, Complex64>(handlers, "lapack_ctrsm_ffi", "lapack_cgtsv_ffi");
   Append<ffi::C128, Complex128>(handlers, "lapack_ztrsm_ffi", "lapack_zgtsv_ffi");
-  handlers.push_back(
-      Define<TridiagonalSolvePerturbed>("tridiagonal_solve_perturbed_ffi", [] {
-        return ffi::Ffi::Bind()
-            .Arg<ffi::AnyBuffer>()
-            .Arg<ffi::AnyBuffer>()
-            .Arg<ffi::AnyBuffer>()
-            .Arg<ffi::AnyBuffer>()
-            .Ret<ffi::AnyBuffer>();
-      }));
+  handlers.push_back(Define<TridiagonalSolvePerturbed>("tridiagonal_solve_perturbed_ffi", [] {
+    return ffi::Ffi::Bind()
+        .Arg<ffi::AnyBuffer>()
+        .Arg<ffi::AnyBuffer>()
+        .Arg<ffi::AnyBuffer>()
+        .Arg<ffi::AnyBuffer>()
+        .Ret<ffi::AnyBuffer>();
+  }));
 }
 
 }  // namespace shardway::device::lapack

@@ -7,8 +7,8 @@
 namespace shardway::device::lapack {
 namespace {
 
-// `mode` is LAPACK's job letter: 'A' all of U and Vᵀ, 'S' the first min(m, n), 'N' none. U and Vᵀ are
-// allocated by JAX in every mode.
+// `mode` is LAPACK's job letter: 'A' all of U and Vᵀ, 'S' the first min(m, n), 'N' none. U and Vᵀ
+// are allocated by JAX in every mode.
 template <ffi::DataType type, ffi::DataType real, typename T, bool kDivideAndConquer>
 ffi::Error Svd(Buffer<type> x, Result<type> out, Result<real> s, Result<type> u, Result<type> vt,
                IntResult info, uint8_t mode) {

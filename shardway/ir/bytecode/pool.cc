@@ -111,7 +111,10 @@ const DecodedType* Pool::GetType(uint64_t index) {
 Type Pool::ValueType(uint64_t index, const ByteReader& reader) {
   const DecodedType* decoded = GetType(index);
   if (decoded == nullptr) return {};
-  if (const Type* type = std::get_if<Type>(decoded)) return *type;
+  if (const Type* type = std::get_if<Type>(decoded)) {
+    Charge(type->dims.size() / 4);  // each value has a copy
+    return *type;
+  }
   if (const auto* unsupported = std::get_if<UnsupportedType>(decoded)) {
     errors_->Unimplemented(unsupported->name);
   } else if (std::get_if<IndexType>(decoded) != nullptr) {
