@@ -12,7 +12,8 @@
 //   EnumAttr               comparison_direction, compare_type (kind comparison_type), fft_type,
 //                          rng_algorithm, rng_distribution, transpose_a (kind transpose)
 //   AttrArray              precision_config, of EnumAttr; operand_layouts and result_layouts, of
-//                          lists of int64; called_computations, of symbols
+//                          lists of int64 (result_tilings: of arrays of such); called_computations,
+//                          of symbols
 //   FlatSymbolRef          callee, decomposition
 //   bool                   is_stable, use_global_device_ids, has_side_effect, …
 //   Type                   the types of a dot_general's algorithm (scalars)

@@ -153,6 +153,11 @@ bool IsWindowDefault(std::string_view name, const Attribute& attribute) {
   return std::all_of(values->begin(), values->end(), [&](int64_t v) { return v == usual; });
 }
 
+// Lists of index numbers, in arrays.
+bool IsLayouts(std::string_view name) {
+  return name == "operand_layouts" || name == "result_layouts" || name == "result_tilings";
+}
+
 // Writes the attributes of one operator.
 class OpPrinter {
  public:
@@ -211,7 +216,7 @@ class OpPrinter {
     const auto* array = attribute.get_if<std::shared_ptr<const AttrArray>>();
     if (ints != nullptr && (name == "padding" || name == "source_target_pairs")) {
       AppendDenseInts(out_, absl::StrCat(ints->size() / 2, "x2xi64"), *ints, 2);
-    } else if (array != nullptr && (name == "operand_layouts" || name == "result_layouts")) {
+    } else if (array != nullptr && IsLayouts(name)) {
       PrintLayouts(**array);
     } else {
       AppendAttribute(out_, attribute, options_);
@@ -223,10 +228,13 @@ class OpPrinter {
     for (size_t i = 0; i < layouts.size(); ++i) {
       if (i > 0) out_ += ", ";
       const auto* layout = layouts[i].get_if<std::vector<int64_t>>();
-      if (layout == nullptr) {
-        AppendAttribute(out_, layouts[i], options_);
-      } else {
+      const auto* nested = layouts[i].get_if<std::shared_ptr<const AttrArray>>();
+      if (layout != nullptr) {
         AppendDenseInts(out_, absl::StrCat(layout->size(), "xindex"), *layout, 1);
+      } else if (nested != nullptr) {
+        PrintLayouts(**nested);
+      } else {
+        AppendAttribute(out_, layouts[i], options_);
       }
     }
     out_ += ']';
