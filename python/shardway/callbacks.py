@@ -27,6 +27,7 @@ from jax._src import callback as jax_callback
 from jax._src import config, core, dtypes
 from jax._src import ffi as jax_ffi
 from jax._src.interpreters import mlir
+from jax._src.lib import xla_client as xc
 
 TARGET = "shardway.callback"
 
@@ -154,13 +155,27 @@ def _emit(
     number = _registry.add(_Callable(callback, tuple(operand_avals), tuple(result_avals), ordered))
     ctx.module_context.add_keepalive(_Keepalive(number))
     lower = jax_ffi.build_ffi_lowering_function(TARGET, has_side_effect=has_side_effect)
-    call = lower(ctx, *operands, callback=np.int64(number))
+    attributes = {"callback": np.int64(number)}
+    device = _calling_device(sharding)
+    if device is not None:
+        attributes["device"] = np.int64(device)
+    call = lower(ctx, *operands, **attributes)
     if sharding is not None:
         mlir.set_sharding(ctx.module_context, call, sharding)
     results = list(call.results)
     if ordered:
         token, *results = results
     return results, token, None
+
+
+def _calling_device(sharding: Any) -> int | None:
+    """The one logical device that makes the call for the whole program; None when each makes it."""
+    if isinstance(sharding, jax_callback.SdyArrayList):
+        devices = sharding.shardings[0].logical_device_ids
+        return devices[0] if devices else None
+    if sharding is not None and sharding.type == xc.OpSharding.Type.MAXIMAL:
+        return sharding.tile_assignment_devices[0]
+    return None
 
 
 def _with_token(ctx: Any, sharding: Any) -> tuple[Any, Any]:

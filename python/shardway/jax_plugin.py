@@ -51,8 +51,11 @@ def initialize() -> None:
     import jax
     from jax._src import xla_bridge
 
-    platforms = jax.config.jax_platforms or ""
-    if NAME in platforms.split(","):
+    platforms = (jax.config.jax_platforms or "").split(",")
+    if NAME in platforms:
+        if "cpu" not in platforms:
+            # JAX hands the operands of debug.print and of callbacks over on its own CPU backend.
+            jax.config.update("jax_platforms", ",".join([*platforms, "cpu"]))
         # First in the list wins; without a list this is never registered, so never chosen by itself.
         xla_bridge.register_backend_factory(NAME, _make_client, priority=0, fail_quietly=False)
 

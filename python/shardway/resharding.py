@@ -14,6 +14,8 @@ from typing import Any
 import jax
 import numpy as np
 from jax._src import array as jax_array
+from jax._src import dispatch
+from jax._src.lib import xla_client as xc
 from jax.sharding import Mesh, NamedSharding, Sharding
 
 _patched: list[Any] = []
@@ -38,29 +40,52 @@ def _on_devices_of(x: jax.Array, target: NamedSharding) -> NamedSharding:
     return NamedSharding(mesh, target.spec, memory_kind=target.memory_kind)
 
 
-def _reshard(
-    jax_reshard: Callable[..., Any], x: jax.Array, devices: Any, indices: Any, sharding: Any
-) -> Any:
-    source = x.sharding
-    if not (
+def _reshardable(source: Any, target: Any) -> bool:
+    return (
         isinstance(source, NamedSharding)
-        and isinstance(sharding, NamedSharding)
-        and source.num_devices == sharding.num_devices
-        and source.memory_kind == sharding.memory_kind
+        and isinstance(target, NamedSharding)
+        and source.num_devices == target.num_devices
+        and source.memory_kind == target.memory_kind
         and _is_ours(source._device_assignment[0])
-        and _is_ours(sharding._device_assignment[0])
-    ):
-        return jax_reshard(x, devices, indices, sharding)
-    if source._device_assignment == sharding._device_assignment:
-        return _into(sharding)(x)
-    return jax.device_put(_into(_on_devices_of(x, sharding))(x), sharding)
+        and _is_ours(target._device_assignment[0])
+    )
+
+
+def _reshard(x: jax.Array, target: NamedSharding) -> jax.Array:
+    if x.sharding._device_assignment == target._device_assignment:
+        return _into(target)(x)
+    cut = _into(_on_devices_of(x, target))(x)
+    devices = target._internal_device_list.addressable_device_list
+    copy = xc.ArrayCopySemantics.REUSE_INPUT
+    return xc.batched_copy_array_to_devices_with_sharding([cut], [devices], [target], [copy])[0]
+
+
+def _slow_path(
+    jax_slow_path: Callable[..., Any], x: jax.Array, devices: Any, indices: Any, sharding: Any
+) -> Any:
+    """Instead of jax._src.array.shard_sharded_device_array_slow_path."""
+    if _reshardable(x.sharding, sharding):
+        return _reshard(x, sharding)
+    return jax_slow_path(x, devices, indices, sharding)
+
+
+def _other_order(
+    jax_other_order: Callable[..., Any], x: jax.Array, sharding: Any, copy: Any
+) -> Any:
+    """Instead of jax._src.dispatch._different_device_order_reshard."""
+    if _reshardable(x.sharding, sharding) and copy != xc.ArrayCopySemantics.DONATE_INPUT:
+        return _reshard(x, sharding)
+    return jax_other_order(x, sharding, copy)
 
 
 def install() -> None:
     """Once per process."""
-    if not _patched:
-        jax_reshard = jax_array.shard_sharded_device_array_slow_path
-        _patched.append(jax_reshard)
-        jax_array.shard_sharded_device_array_slow_path = functools.wraps(jax_reshard)(
-            functools.partial(_reshard, jax_reshard)
-        )
+    if _patched:
+        return
+    for module, name, ours in (
+        (jax_array, "shard_sharded_device_array_slow_path", _slow_path),
+        (dispatch, "_different_device_order_reshard", _other_order),
+    ):
+        original = getattr(module, name)
+        _patched.append(original)
+        setattr(module, name, functools.wraps(original)(functools.partial(ours, original)))

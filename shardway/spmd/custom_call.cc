@@ -1,6 +1,7 @@
-// Custom calls. The partitioner knows one from its sdy.sharding_rule, or not at all: then it runs whole on
-// every device. Exceptions, by target:
+// Custom calls. The partitioner knows one from its sdy.sharding_rule, or not at all: then it runs
+// whole on every device. Exceptions, by target:
 //   ragged_all_to_all           a collective
+//   shardway.callback           host_callback.cc
 //   annotate_device_placement   the identity, whatever the sharding
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,7 @@ namespace shardway::spmd {
 namespace {
 
 constexpr std::string_view kRaggedAllToAll = "ragged_all_to_all";
+constexpr std::string_view kHostCallback = "shardway.callback";
 constexpr std::string_view kPlacement = "annotate_device_placement";
 
 bool Fits(const std::vector<ir::SdyShardingRule::TensorMapping>& mappings,
@@ -28,7 +30,8 @@ bool Fits(const std::vector<ir::SdyShardingRule::TensorMapping>& mappings,
 
 TensorFactors Factors(const ir::SdyShardingRule::TensorMapping& mapping) {
   TensorFactors tensor(mapping.size());
-  for (size_t d = 0; d < mapping.size(); ++d) tensor[d].assign(mapping[d].begin(), mapping[d].end());
+  for (size_t d = 0; d < mapping.size(); ++d)
+    tensor[d].assign(mapping[d].begin(), mapping[d].end());
   return tensor;
 }
 
@@ -59,7 +62,8 @@ LocalResults EmitRaggedAllToAll(LocalOp& local) {
   const ir::Constant* matrix = groups != nullptr ? groups->get_if<ir::Constant>() : nullptr;
   if (matrix == nullptr || matrix->type.rank() != 2 || matrix->type.element != ElementType::kI64 ||
       local.operands.size() != 6) {
-    return absl::InvalidArgumentError(absl::StrCat("ragged_all_to_all at ", local.op.location->ToString(),
+    return absl::InvalidArgumentError(absl::StrCat("ragged_all_to_all at ",
+                                                   local.op.location->ToString(),
                                                    ": its replica_groups or operands are missing"));
   }
   const std::vector<int64_t> ids = matrix->Ints();
@@ -70,9 +74,9 @@ LocalResults EmitRaggedAllToAll(LocalOp& local) {
     for (int64_t i = 0; i < matrix->type.dims[1]; ++i) list.push_back(ids[at++]);
     for (int64_t id : list) {
       if (id >= 0 && id < total) continue;
-      return absl::InvalidArgumentError(absl::StrCat("ragged_all_to_all at ",
-                                                     local.op.location->ToString(), " names device ", id,
-                                                     " of a program for ", total, " devices"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("ragged_all_to_all at ", local.op.location->ToString(), " names device ", id,
+                       " of a program for ", total, " devices"));
     }
   }
   collective::Spec spec;
@@ -84,7 +88,8 @@ LocalResults EmitRaggedAllToAll(LocalOp& local) {
 }  // namespace
 
 OpRule CustomCallRule(const ir::Op& op) {
-  if (op.String("call_target_name") == kPlacement && op.operands.size() == 1) return PointwiseRule(op);
+  if (op.String("call_target_name") == kPlacement && op.operands.size() == 1)
+    return PointwiseRule(op);
   const ir::Attribute* attribute = op.Find("sdy.sharding_rule");
   const auto* given = attribute != nullptr ? attribute->get_if<ir::SdyShardingRule>() : nullptr;
   if (given == nullptr || !Fits(given->operands, op.operands, given->factor_sizes.size()) ||
@@ -113,6 +118,7 @@ OpRule CustomCallRule(const ir::Op& op) {
 LocalResults EmitCustomCall(LocalOp& local) {
   const std::string_view target = local.op.String("call_target_name");
   if (target == kRaggedAllToAll) return EmitRaggedAllToAll(local);
+  if (target == kHostCallback) return EmitHostCallback(local);
   if (target == kPlacement && local.operands.size() == 1) return local.operands;
   return EmitAsIs(local);
 }

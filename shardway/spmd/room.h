@@ -1,4 +1,5 @@
-// A room: everything the partitioner knows about one family of operators. See README.md for how to add one.
+// A room: everything the partitioner knows about one family of operators. See README.md for how to
+// add one.
 #pragma once
 
 #include <vector>
@@ -16,11 +17,11 @@ namespace shardway::spmd {
 struct LocalOp {
   const ir::Op& op;
   const OpRule& rule;
-  const FactorAxes& axes;                  // how each factor is split
-  std::vector<ir::Value*> operands;        // shards
+  const FactorAxes& axes;            // how each factor is split
+  std::vector<ir::Value*> operands;  // shards
   std::vector<Sharding> operand_shardings;
   std::vector<Sharding> result_shardings;
-  std::vector<ir::Type> result_types;      // local
+  std::vector<ir::Type> result_types;  // local
   Emitter& e;
 
   const Mesh& mesh() const { return e.mesh(); }
@@ -36,8 +37,9 @@ struct Room {
   LocalResults (*emit)(LocalOp& local);
 };
 
-// Of every operator without regions that run programs (while, if, case are control_flow.cc's), conversions and
-// constraints aside. Unknown operators get the fallback: replicated operands, the operator as it is.
+// Of every operator without regions that run programs (while, if, case are control_flow.cc's),
+// conversions and constraints aside. Unknown operators get the fallback: replicated operands, the
+// operator as it is.
 const Room& RoomOf(ir::OpKind kind);
 
 // The operator as it is, on local shapes; its regions are cloned.
@@ -45,10 +47,10 @@ LocalResults EmitAsIs(LocalOp& local);
 // The same with other attributes.
 LocalResults EmitWith(LocalOp& local, ir::AttrDict attributes);
 
-// `x`, a shard under `sharding` of a value of `type`, with its padding along `dim` replaced by the scalar
-// `fill`. Nothing is emitted when there is none.
-ir::Value* MaskPadding(Emitter& e, ir::Value* x, const ir::Type& type, const Sharding& sharding, int dim,
-                       ir::Value* fill);
+// `x`, a shard under `sharding` of a value of `type`, with its padding along `dim` replaced by the
+// scalar `fill`. Nothing is emitted when there is none.
+ir::Value* MaskPadding(Emitter& e, ir::Value* x, const ir::Type& type, const Sharding& sharding,
+                       int dim, ir::Value* fill);
 
 // Copies a region whose operators are plain (the body of a reduction, a comparator): Shardy's
 // annotations in it are dropped. It must not use values from outside.
@@ -87,6 +89,7 @@ OpRule PlaceRule(const ir::Op&);
 LocalResults EmitPlace(LocalOp&);
 OpRule CustomCallRule(const ir::Op&);
 LocalResults EmitCustomCall(LocalOp&);
+LocalResults EmitHostCallback(LocalOp&);
 OpRule ConvolutionRule(const ir::Op&);
 LocalResults EmitConvolution(LocalOp&);
 OpRule ReduceWindowRule(const ir::Op&);
