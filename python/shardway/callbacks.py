@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from jax._src import callback as jax_callback
 from jax._src import config, core, dtypes
@@ -161,7 +162,9 @@ def _emit(
         attributes["device"] = np.int64(device)
     call = lower(ctx, *operands, **attributes)
     if sharding is not None:
-        mlir.set_sharding(ctx.module_context, call, sharding)
+        # JAX 0.10 put the module's context first.
+        where = (ctx.module_context,) if jax.__version_info__ >= (0, 10) else ()
+        mlir.set_sharding(*where, call, sharding)
     results = list(call.results)
     if ordered:
         token, *results = results
