@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "shardway/base/logging.h"
 #include "absl/strings/string_view.h"
 #include "shardway/base/logging.h"
 #include "shardway/pjrt_plugin/buffer.h"

@@ -10,16 +10,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardway/base/logging.h"
-#include "shardway/comm/communicator.h"
 #include "shardway/base/status_macros.h"
 #include "shardway/collective/spec.h"
+#include "shardway/comm/communicator.h"
 #include "shardway/worker/ffi_handlers.h"
 
 namespace shardway::worker {
 
-uint64_t SharedMemoryBytes(int hosts) {
-  return comm::Communicator::SharedMemoryBytes(hosts);
-}
+uint64_t SharedMemoryBytes(int hosts) { return comm::Communicator::SharedMemoryBytes(hosts); }
 
 absl::StatusOr<Worker::Parts> MakeParts(const wire::Configure& configure,
                                         wire::UniqueFd shared_memory) {
