@@ -1,0 +1,105 @@
+// For tests: a worker at the end of a channel. It ends every operation at once and in order, with a
+// failure where it is told so.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "shardway/base/mutex.h"
+#include "shardway/wire/channel.h"
+#include "shardway/wire/validate.h"
+#include "shardway/wire/worker.pb.h"
+
+namespace shardway::controller {
+
+class FakeWorker {
+ public:
+  explicit FakeWorker(std::unique_ptr<wire::Channel> channel)
+      : channel_(std::move(channel)), thread_([this] { Serve(); }) {}
+  ~FakeWorker() {
+    channel_->Close();
+    thread_.join();
+  }
+
+  // As if the process had died.
+  void Die() { channel_->Close(); }
+  // What WorkerReady says.
+  static inline absl::Status ready_status = absl::OkStatus();
+
+  int64_t runs() {
+    MutexLock lock(mutex_);
+    return runs_;
+  }
+  bool saw_session_close() {
+    MutexLock lock(mutex_);
+    return closed_;
+  }
+  // Runs from now on fail with `status` (OK: they don't).
+  void FailRuns(absl::Status status) {
+    MutexLock lock(mutex_);
+    failure_ = std::move(status);
+  }
+
+ private:
+  void Serve() {
+    wire::ToWorker message;
+    for (;;) {
+      const absl::Status status = channel_->Receive(&message, std::chrono::seconds(5));
+      if (absl::IsDeadlineExceeded(status)) continue;
+      if (!status.ok()) return;
+      wire::FromWorker answer;
+      switch (message.kind_case()) {
+        case wire::ToWorker::kConfigure:
+          wire::ToProto(ready_status, answer.mutable_ready()->mutable_status());
+          answer.mutable_ready()->set_platform("fake");
+          break;
+        case wire::ToWorker::kRun: {
+          MutexLock lock(mutex_);
+          ++runs_;
+          End(message.run().run(), failure_, &answer);
+          break;
+        }
+        case wire::ToWorker::kPut:
+          End(message.put().op(), absl::OkStatus(), &answer);
+          break;
+        case wire::ToWorker::kRead:
+          answer.mutable_read_done()->set_request(message.read().request());
+          answer.mutable_read_done()->set_data("data");
+          break;
+        case wire::ToWorker::kPing:
+          answer.set_pong(message.ping());
+          break;
+        case wire::ToWorker::kSessionClose: {
+          MutexLock lock(mutex_);
+          closed_ = true;
+          continue;
+        }
+        default:
+          continue;
+      }
+      if (!channel_->Send(answer).ok()) return;
+    }
+  }
+  static void End(uint64_t op, const absl::Status& status, wire::FromWorker* answer) {
+    if (status.ok()) {
+      answer->mutable_done()->add_ids(op);
+      return;
+    }
+    auto& failure = *answer->mutable_done()->add_failures();
+    failure.set_id(op);
+    wire::ToProto(status, failure.mutable_status());
+  }
+
+  const std::unique_ptr<wire::Channel> channel_;
+  Mutex mutex_;
+  int64_t runs_ SHARDWAY_GUARDED_BY(mutex_) = 0;
+  bool closed_ SHARDWAY_GUARDED_BY(mutex_) = false;
+  absl::Status failure_ SHARDWAY_GUARDED_BY(mutex_);
+  std::thread thread_;  // last: it uses the rest
+};
+
+}  // namespace shardway::controller
