@@ -73,11 +73,11 @@ tsan: setup ## comm, worker and controller tests under ThreadSanitizer
 .PHONY: build
 build: setup ## build, and install the package into .venv
 	@scripts/build.sh $(BUILD)
-	@scripts/install_package.sh $(VENV) $(BUILD)
+	@scripts/install_package.sh $(BUILD) $(VENV)
 
 .PHONY: older
 older: build $(LOCKED_OLDER) ## .venv-jax-0.9.2, for the tests with the older JAX
-	@scripts/install_package.sh $(VENV_OLDER) $(BUILD)
+	@scripts/install_package.sh $(BUILD) $(VENV) $(VENV_OLDER)
 
 .PHONY: setup bench-setup
 setup: $(DEBIAN) $(LOCKED) ## install what is missing: Debian packages, .venv
