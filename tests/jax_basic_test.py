@@ -204,11 +204,6 @@ def test_put_between_meshes_and_devices() -> None:
     check_shards(island1, x)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="one program over two meshes whose device orders are no transposition of each other "
-    "is UNIMPLEMENTED (docs/roadmap.md)",
-)
 def test_put_onto_a_reversed_mesh() -> None:
     x = numbers(8, 16)
     reversed_mesh = Mesh(np.array(jax.devices())[::-1].reshape(2, 4), ("data", "model"))
