@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardway/base/logging.h"
 #include "shardway/base/status_macros.h"
+#include "shardway/controller/outbox.h"
 #include "shardway/wire/arena.h"
 #include "shardway/wire/protocol.h"
 #include "shardway/wire/validate.h"
@@ -34,7 +35,7 @@ int64_t MemoryOfMachine() {
 class Controller::Port : public WorkerPort {
  public:
   Port(wire::Channel* channel, std::vector<Port*>* to_wake)
-      : channel_(channel), to_wake_(to_wake) {}
+      : channel_(channel), outbox_(channel), to_wake_(to_wake) {}
 
   absl::Status Send(std::string_view message, int fd) override {
     if (!corked_) {
@@ -42,13 +43,14 @@ class Controller::Port : public WorkerPort {
       channel_->Cork();
       to_wake_->push_back(this);
     }
-    return channel_->SendBytes(message, fd);
+    return outbox_.Send(message, fd);
   }
   void EndTurn() { corked_ = false; }
   void Wake() { channel_->Uncork(); }
 
  private:
   wire::Channel* const channel_;
+  Outbox outbox_;
   std::vector<Port*>* const to_wake_;
   bool corked_ = false;
 };
@@ -149,7 +151,7 @@ absl::Status Controller::ConfigureWorkers() {
       configure.add_plugin_options(option);
     }
     if (absl::Status sent = options_.workers[host]->Send(message, options_.comm_fd); !sent.ok()) {
-      return LossOf(host, sent);
+      return NotReady(host, LossOf(host, sent));
     }
   }
   const TimePoint deadline = options_.clock->Now() + options_.ready_timeout;
@@ -163,7 +165,7 @@ absl::Status Controller::ConfigureWorkers() {
                        options_.ready_timeout / std::chrono::seconds(1), " s"));
     }
     if (!status.ok()) {
-      return LossOf(host, status);
+      return NotReady(host, LossOf(host, status));
     }
     SHARDWAY_RETURN_IF_ERROR(wire::Validate(message, topology_.num_devices()));
     if (message.kind_case() != wire::FromWorker::kReady) {
@@ -171,9 +173,7 @@ absl::Status Controller::ConfigureWorkers() {
                                               " did not begin with WorkerReady"));
     }
     if (absl::Status ready = wire::FromProto(message.ready().status()); !ready.ok()) {
-      return absl::Status(ready.code(),
-                          absl::StrCat("the worker of ", topology_.DescribeHost(host),
-                                       " could not start: ", std::string(ready.message())));
+      return NotReady(host, ready);
     }
     platform_ = message.ready().platform();
     platform_version_ = message.ready().platform_version();
@@ -248,6 +248,7 @@ void Controller::ReadWorker(int host) {
       last_heard_[host].store(options_.clock->Now().time_since_epoch().count(),
                               std::memory_order_relaxed);
     }
+    const absl::Status loss = over ? LossOf(host, status) : absl::OkStatus();
     if (count > 0 || over) {
       Turn turn(this);
       if (stopping_) {
@@ -257,7 +258,7 @@ void Controller::ReadWorker(int host) {
         turn.core().WorkerSaid(host, messages[i], turn.now());
       }
       if (over) {
-        turn.core().WorkerLost(host, LossOf(host, status), turn.now());
+        turn.core().WorkerLost(host, loss, turn.now());
       }
     }
     if (over) {
@@ -306,11 +307,13 @@ void Controller::KeepTime() {
 
 absl::Status Controller::LossOf(int host, const absl::Status& status) const {
   const std::string detail = options_.describe_loss ? options_.describe_loss(host) : "";
-  if (detail.empty()) {
-    return status;
-  }
+  return detail.empty() ? status : absl::Status(status.code(), detail);
+}
+
+absl::Status Controller::NotReady(int host, const absl::Status& status) const {
   return absl::Status(status.code(),
-                      absl::StrCat("the worker of ", topology_.DescribeHost(host), ": ", detail));
+                      absl::StrCat("the worker of ", topology_.DescribeHost(host),
+                                   " could not start: ", std::string(status.message())));
 }
 
 }  // namespace shardway::controller

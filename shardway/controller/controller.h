@@ -89,7 +89,9 @@ class Controller {
   void StartThreads();
   void ReadWorker(int host);
   void KeepTime();
+  // What became of the worker whose channel failed with `status`. May wait a moment for its end.
   absl::Status LossOf(int host, const absl::Status& status) const;
+  absl::Status NotReady(int host, const absl::Status& status) const;
 
   ControllerOptions options_;
   const topology::Topology topology_;

@@ -60,7 +60,8 @@ absl::Status SendWelcome(const controller::Controller& controller,
 
 // Reads and handles messages until the channel ends (UNAVAILABLE) or the client errs.
 absl::Status ServeMessages(controller::Controller& controller, SessionId session,
-                           const wire::SessionLimits& limits, wire::Channel& channel) {
+                           const wire::SessionLimits& limits, SessionChannel& sink) {
+  wire::Channel& channel = sink.channel();
   std::vector<wire::ClientMessage> messages(kMaxBatch);
   for (;;) {
     int count = 0;
@@ -75,7 +76,7 @@ absl::Status ServeMessages(controller::Controller& controller, SessionId session
       if (status.ok() && message.kind_case() == wire::ClientMessage::kPing) {
         wire::ServerMessage pong;
         pong.set_pong(message.ping());
-        status = channel.Send(pong);
+        sink.Send(pong);
       } else if (status.ok()) {
         ++count;
       }
@@ -89,10 +90,10 @@ absl::Status ServeMessages(controller::Controller& controller, SessionId session
   }
 }
 
-void SayGoodbye(const absl::Status& status, wire::Channel& channel) {
+void SayGoodbye(const absl::Status& status, SessionChannel& sink) {
   wire::ServerMessage message;
   wire::ToProto(status, message.mutable_goodbye());
-  channel.Send(message).IgnoreError();
+  sink.Send(message);
 }
 
 }  // namespace
@@ -104,7 +105,7 @@ absl::Status ServeSession(controller::Controller& controller, wire::UniqueFd soc
   wire::Channel& channel = sink->channel();
   wire::Hello hello;
   if (absl::Status status = ReceiveHello(channel, &hello); !status.ok()) {
-    SayGoodbye(status, channel);
+    SayGoodbye(status, *sink);
     return status;
   }
   SHARDWAY_ASSIGN_OR_RETURN(
@@ -116,16 +117,16 @@ absl::Status ServeSession(controller::Controller& controller, wire::UniqueFd soc
   if (status.ok()) {
     const wire::SessionLimits limits = {.num_devices = controller.topology().num_devices(),
                                         .arena_bytes = session.arena_bytes};
-    status = ServeMessages(controller, session.id, limits, channel);
+    status = ServeMessages(controller, session.id, limits, *sink);
   }
-  if (absl::IsUnavailable(status)) {
+  if (absl::IsUnavailable(status) || absl::IsCancelled(status)) {
     LOG_INFO("session {} of {} ends: {}", session.id.value, hello.client_name(),
              std::string(status.message()));
     status = absl::OkStatus();
   } else {
     LOG_WARN("session {} of {} is ended: {}", session.id.value, hello.client_name(),
              status.ToString());
-    SayGoodbye(status, channel);
+    SayGoodbye(status, *sink);
   }
   controller.CloseSession(session.id);
   channel.Close();

@@ -74,9 +74,8 @@ void SessionChannel::Deliver(SessionEvents events) {
 }
 
 void SessionChannel::Send(const google::protobuf::MessageLite& message) {
-  absl::Status status = channel_->Send(message);
-  if (!status.ok() && !absl::IsUnavailable(status) && !absl::IsCancelled(status)) {
-    LOG_WARN("closing a session that cannot be written to: {}", status.ToString());
+  if (const absl::Status status = outbox_.Send(message.SerializeAsString()); !status.ok()) {
+    LOG_INFO("a client is not there any more: {}", status.ToString());
     channel_->Close();
   }
 }

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "shardway/controller/outbox.h"
 #include "shardway/controller/session_events.h"
 #include "shardway/wire/channel.h"
 
@@ -11,15 +12,18 @@ namespace shardway::front {
 // Thread-safe. A channel that fails is closed: the session's reader then ends the session.
 class SessionChannel : public controller::SessionSink {
  public:
-  explicit SessionChannel(std::unique_ptr<wire::Channel> channel) : channel_(std::move(channel)) {}
+  explicit SessionChannel(std::unique_ptr<wire::Channel> channel)
+      : channel_(std::move(channel)), outbox_(channel_.get()) {}
+  ~SessionChannel() override { channel_->Close(); }
 
   wire::Channel& channel() { return *channel_; }
+  // Never waits for the client.
+  void Send(const google::protobuf::MessageLite& message);
   void Deliver(controller::SessionEvents events) override;
 
  private:
-  void Send(const google::protobuf::MessageLite& message);
-
   const std::unique_ptr<wire::Channel> channel_;
+  controller::Outbox outbox_;
 };
 
 }  // namespace shardway::front

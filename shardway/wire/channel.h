@@ -44,6 +44,14 @@ class Channel {
   // The same for a message that is serialized already.
   virtual absl::Status SendBytes(std::string_view bytes, int fd = -1) = 0;
 
+  // SendBytes that doesn't wait for the reader: false, and nothing is sent, when there is no room now.
+  // What is larger than a quarter of the ring is never sent this way.
+  virtual absl::StatusOr<bool> TrySendBytes(std::string_view bytes, int fd = -1) {
+    const absl::Status sent = SendBytes(bytes, fd);
+    if (!sent.ok()) return sent;
+    return true;
+  }
+
   // Between Cork and Uncork (they nest; any thread) messages go out without waking the reader: many
   // small ones cost one wake, at the last Uncork. A reader that is awake sees them at once. Keep it
   // short: other threads' messages are held as well. Use Batch.

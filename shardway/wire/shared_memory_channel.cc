@@ -87,6 +87,26 @@ class SharedMemoryChannel final : public Channel {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<bool> TrySendBytes(std::string_view bytes, int fd) override {
+    SHARDWAY_RETURN_IF_ERROR(CheckOwner());
+    MutexLock lock(send_mutex_);
+    if (closed_.load(std::memory_order_relaxed)) return Closed();
+    if (writer_.reader_closed()) return PeerGone("has closed the channel");
+    if (bytes.size() > std::min(DirectLimit(), writer_.max_payload() / 2)) return false;
+    bool broken;
+    char* const room = writer_.Reserve(bytes.size(), &broken);
+    if (broken) return Broken("its position in the ring is impossible");
+    if (room == nullptr) {
+      writer_.WakeReaderIfAsleep();
+      return false;
+    }
+    SHARDWAY_RETURN_IF_ERROR(PassDescriptor(fd));
+    std::copy(bytes.begin(), bytes.end(), room);
+    writer_.Commit(bytes.size(), fd >= 0 ? kFrameFd : 0);
+    Wake();
+    return true;
+  }
+
   void Cork() override { corks_.fetch_add(1); }
   void Uncork() override {
     if (corks_.fetch_sub(1) == 1 && guard_.InOwner()) writer_.WakeReaderIfAsleep();
