@@ -245,10 +245,8 @@ TEST(ControllerStartTest, AWorkerThatCannotStartSaysWhy) {
   auto ends = wire::MakeChannelPair();
   ASSERT_TRUE(ends.ok());
   options.workers.push_back(std::move(ends->first));
-  FakeWorker::ready_status = absl::NotFoundError("no such plugin");
-  FakeWorker worker(std::move(ends->second));
+  FakeWorker worker(std::move(ends->second), absl::NotFoundError("no such plugin"));
   const absl::Status status = Controller::Start(std::move(options)).status();
-  FakeWorker::ready_status = absl::OkStatus();
   EXPECT_TRUE(absl::IsNotFound(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("no such plugin"));
 }

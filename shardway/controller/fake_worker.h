@@ -18,8 +18,9 @@ namespace shardway::controller {
 
 class FakeWorker {
  public:
-  explicit FakeWorker(std::unique_ptr<wire::Channel> channel)
-      : channel_(std::move(channel)), thread_([this] { Serve(); }) {}
+  // `ready`: what WorkerReady says.
+  explicit FakeWorker(std::unique_ptr<wire::Channel> channel, absl::Status ready = absl::OkStatus())
+      : channel_(std::move(channel)), ready_(std::move(ready)), thread_([this] { Serve(); }) {}
   ~FakeWorker() {
     channel_->Close();
     thread_.join();
@@ -27,9 +28,6 @@ class FakeWorker {
 
   // As if the process had died.
   void Die() { channel_->Close(); }
-  // What WorkerReady says.
-  static inline absl::Status ready_status = absl::OkStatus();
-
   int64_t runs() {
     MutexLock lock(mutex_);
     return runs_;
@@ -54,7 +52,7 @@ class FakeWorker {
       wire::FromWorker answer;
       switch (message.kind_case()) {
         case wire::ToWorker::kConfigure:
-          wire::ToProto(ready_status, answer.mutable_ready()->mutable_status());
+          wire::ToProto(ready_, answer.mutable_ready()->mutable_status());
           answer.mutable_ready()->set_platform("fake");
           break;
         case wire::ToWorker::kRun: {
@@ -95,6 +93,7 @@ class FakeWorker {
   }
 
   const std::unique_ptr<wire::Channel> channel_;
+  const absl::Status ready_;
   Mutex mutex_;
   int64_t runs_ SHARDWAY_GUARDED_BY(mutex_) = 0;
   bool closed_ SHARDWAY_GUARDED_BY(mutex_) = false;
