@@ -44,8 +44,8 @@ class Channel {
   // The same for a message that is serialized already.
   virtual absl::Status SendBytes(std::string_view bytes, int fd = -1) = 0;
 
-  // SendBytes that doesn't wait for the reader: false, and nothing is sent, when there is no room now.
-  // What is larger than a quarter of the ring is never sent this way.
+  // SendBytes that doesn't wait for the reader: false, and nothing is sent, when there is no room
+  // now. What is larger than a quarter of the ring is never sent this way.
   virtual absl::StatusOr<bool> TrySendBytes(std::string_view bytes, int fd = -1) {
     const absl::Status sent = SendBytes(bytes, fd);
     if (!sent.ok()) return sent;
