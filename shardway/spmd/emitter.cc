@@ -5,7 +5,8 @@
 namespace shardway::spmd {
 namespace {
 
-// Row-major for all: left to itself, XLA may choose another layout, which the handler could not see.
+// Row-major for all: left to itself, XLA may choose another layout, which the handler could not
+// see.
 ir::Attribute RowMajorLayouts(absl::Span<const ir::Type> types) {
   ir::AttrArray layouts;
   for (const ir::Type& type : types) {
@@ -115,7 +116,8 @@ ir::Value* Emitter::ReduceScatter(ir::Value* x, collective::Reduction reduction,
   return Collective(std::move(spec), {&x, 1}, {&type, 1})[0];
 }
 
-ir::Value* Emitter::AllToAll(ir::Value* x, int64_t split_dim, int64_t concat_dim, const AxisList& axes) {
+ir::Value* Emitter::AllToAll(ir::Value* x, int64_t split_dim, int64_t concat_dim,
+                             const AxisList& axes) {
   if (axes.empty()) return x;
   collective::Spec spec;
   spec.kind = collective::Kind::kAllToAll;
@@ -134,14 +136,16 @@ ir::Value* Emitter::Permute(ir::Value* x, std::vector<std::pair<int64_t, int64_t
   const int64_t n = mesh_->num_devices();
   const size_t count = pairs.size();
   for (int64_t r = 1; r < num_replicas_; ++r) {
-    for (size_t i = 0; i < count; ++i) pairs.emplace_back(r * n + pairs[i].first, r * n + pairs[i].second);
+    for (size_t i = 0; i < count; ++i)
+      pairs.emplace_back(r * n + pairs[i].first, r * n + pairs[i].second);
   }
   spec.pairs = std::move(pairs);
   spec.groups = GroupsOver(mesh_->ToList(mesh_->all()));
   return Collective(std::move(spec), {&x, 1}, {&x->type, 1})[0];
 }
 
-std::vector<ir::Value*> Emitter::Collective(collective::Spec spec, absl::Span<ir::Value* const> operands,
+std::vector<ir::Value*> Emitter::Collective(collective::Spec spec,
+                                            absl::Span<ir::Value* const> operands,
                                             absl::Span<const ir::Type> results) {
   spec.site = static_cast<int32_t>(specs_.size());
   spec.operands.clear();

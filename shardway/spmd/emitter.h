@@ -1,8 +1,9 @@
-// Writes the per-device program: a builder that knows the mesh, where this device stands on it, and how
-// the back end spells a collective (design decision 2):
+// Writes the per-device program: a builder that knows the mesh, where this device stands on it, and
+// how the back end spells a collective (design decision 2):
 //
-//   kFfi     one partition; a device's place is a parameter, collectives are @shardway.collective calls
-//   kNative  N partitions; partition_id, and StableHLO's own collectives with lists of devices
+//   kFfi     one partition; a device's place is a parameter, collectives are @shardway.collective
+//   calls kNative  N partitions; partition_id, and StableHLO's own collectives with lists of
+//   devices
 //
 // Both come from the same calls in the same order: site numbers agree. One emitter, one thread.
 #pragma once
@@ -23,7 +24,8 @@ enum class Backend { kFfi, kNative };
 class Emitter {
  public:
   // Appends to `body`, the body of the main function of `module`.
-  Emitter(ir::Module* module, ir::Region* body, const Mesh* mesh, int64_t num_replicas, Backend backend);
+  Emitter(ir::Module* module, ir::Region* body, const Mesh* mesh, int64_t num_replicas,
+          Backend backend);
 
   ir::Builder& b() { return builder_; }
   ir::Module* module() { return module_; }
@@ -54,8 +56,8 @@ class Emitter {
   // Arbitrary groups, as mesh axes when they are that.
   collective::Groups GroupsFromLists(std::vector<std::vector<int64_t>> lists) const;
 
-  // Puts the prologue in its place and, for kFfi, adds the parameter with this device's place if anything
-  // asked for it. Call once, when all is emitted. Returns whether the parameter is there.
+  // Puts the prologue in its place and, for kFfi, adds the parameter with this device's place if
+  // anything asked for it. Call once, when all is emitted. Returns whether the parameter is there.
   bool Finish();
   std::vector<collective::Spec> TakeSpecs() { return std::move(specs_); }
 

@@ -28,20 +28,35 @@ std::vector<std::vector<int64_t>> Lists(const collective::Groups& groups) {
 
 }  // namespace
 
-void BuildReducer(ir::Module* module, ir::Region* region, Reduction reduction, ElementType element) {
+void BuildReducer(ir::Module* module, ir::Region* region, Reduction reduction,
+                  ElementType element) {
   const ir::Type type = ir::Type::Scalar(element);
   ir::Value* a = module->AddArgument(region, type);
   ir::Value* c = module->AddArgument(region, type);
   ir::OpKind kind = ir::OpKind::kAdd;
   switch (reduction) {
     case Reduction::kNone:
-    case Reduction::kSum: kind = ir::OpKind::kAdd; break;
-    case Reduction::kProduct: kind = ir::OpKind::kMultiply; break;
-    case Reduction::kMin: kind = ir::OpKind::kMinimum; break;
-    case Reduction::kMax: kind = ir::OpKind::kMaximum; break;
-    case Reduction::kAnd: kind = ir::OpKind::kAnd; break;
-    case Reduction::kOr: kind = ir::OpKind::kOr; break;
-    case Reduction::kXor: kind = ir::OpKind::kXor; break;
+    case Reduction::kSum:
+      kind = ir::OpKind::kAdd;
+      break;
+    case Reduction::kProduct:
+      kind = ir::OpKind::kMultiply;
+      break;
+    case Reduction::kMin:
+      kind = ir::OpKind::kMinimum;
+      break;
+    case Reduction::kMax:
+      kind = ir::OpKind::kMaximum;
+      break;
+    case Reduction::kAnd:
+      kind = ir::OpKind::kAnd;
+      break;
+    case Reduction::kOr:
+      kind = ir::OpKind::kOr;
+      break;
+    case Reduction::kXor:
+      kind = ir::OpKind::kXor;
+      break;
   }
   ir::Builder b(module, region);
   ir::Value* result = b.Binary(kind, a, c);
@@ -74,9 +89,9 @@ void Emitter::EmitNative(const collective::Spec& spec, absl::Span<ir::Value* con
     case Kind::kReduceScatter:
       ir::Set(attributes, "use_global_device_ids", true);
       if (spec.kind == Kind::kReduceScatter) ir::Set(attributes, "scatter_dimension", spec.dim0);
-      op = builder_.Create(spec.kind == Kind::kAllReduce ? ir::OpKind::kAllReduce
-                                                         : ir::OpKind::kReduceScatter,
-                           operands, results, std::move(attributes));
+      op = builder_.Create(
+          spec.kind == Kind::kAllReduce ? ir::OpKind::kAllReduce : ir::OpKind::kReduceScatter,
+          operands, results, std::move(attributes));
       BuildReducer(module_, module_->AddRegion(op), spec.reduction, operands[0]->type.element);
       return;
     case Kind::kAllGather:
@@ -91,13 +106,15 @@ void Emitter::EmitNative(const collective::Spec& spec, absl::Span<ir::Value* con
       op = builder_.Create(ir::OpKind::kAllToAll, operands, results, std::move(attributes));
       return;
     case Kind::kCollectiveBroadcast:
-      op = builder_.Create(ir::OpKind::kCollectiveBroadcast, operands, results, std::move(attributes));
+      op = builder_.Create(ir::OpKind::kCollectiveBroadcast, operands, results,
+                           std::move(attributes));
       return;
     case Kind::kRaggedAllToAll: {
       ir::AttrDict config;
       ir::Set(config, "replica_groups", IntMatrix(lists, width));
       ir::Set(attributes, "api_version", ir::TypedInt{ElementType::kI32, 4});
-      ir::Set(attributes, "backend_config", std::make_shared<const ir::AttrDict>(std::move(config)));
+      ir::Set(attributes, "backend_config",
+              std::make_shared<const ir::AttrDict>(std::move(config)));
       ir::Set(attributes, "call_target_name", std::string("ragged_all_to_all"));
       ir::Erase(attributes, "replica_groups");
       op = builder_.Create(ir::OpKind::kCustomCall, operands, results, std::move(attributes));

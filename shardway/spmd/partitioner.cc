@@ -34,8 +34,7 @@ class Partitioner {
         locals_(program.module->num_values()),
         module_(std::make_unique<ir::Module>()),
         main_(module_->AddFunction("main")),
-        emitter_(module_.get(), main_->body, &program.mesh, program.num_replicas,
-                 options.backend),
+        emitter_(module_.get(), main_->body, &program.mesh, program.num_replicas, options.backend),
         locations_(module_.get()) {}
 
   absl::StatusOr<PerDevice> Run() {
@@ -103,7 +102,8 @@ class Partitioner {
         return absl::InternalError(absl::StrCat("the value ", v->id, " is used before it is made"));
       }
       if (local.sharding == want || !v->type.is_tensor()) return local.shard;
-      shard = EmitReshard(emitter_, local.shard, v->type, local.sharding, want, program_.manual_of(v));
+      shard =
+          EmitReshard(emitter_, local.shard, v->type, local.sharding, want, program_.manual_of(v));
     }
     scopes_.back().emplace(key, shard);
     return shard;
@@ -120,8 +120,14 @@ class Partitioner {
       operands.push_back(shard);
       operand_shardings.push_back(Sharding::Replicated(v->type.rank()));
     }
-    LocalOp local{op,   rule, axes, std::move(operands), std::move(operand_shardings),
-                  {want}, {sharding::LocalType(op.result()->type, want, program_.mesh)}, emitter_};
+    LocalOp local{op,
+                  rule,
+                  axes,
+                  std::move(operands),
+                  std::move(operand_shardings),
+                  {want},
+                  {sharding::LocalType(op.result()->type, want, program_.mesh)},
+                  emitter_};
     SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> made, RoomOf(op.kind).emit(local));
     return made[0];
   }
@@ -171,11 +177,12 @@ class Partitioner {
     const ir::Value* part = to_shard ? op.result() : op.operand(0);
     if (sharding::LocalType(part->type, inside, program_.mesh) != TypeOf(whole)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "the manual region at ", op.location->ToString(), ": a value of type ", whole->type.ToString(),
-          " split as ", ToString(shardings_[whole->id], program_.mesh), " is not of type ",
-          part->type.ToString(), " on each device"));
+          "the manual region at ", op.location->ToString(), ": a value of type ",
+          whole->type.ToString(), " split as ", ToString(shardings_[whole->id], program_.mesh),
+          " is not of type ", part->type.ToString(), " on each device"));
     }
-    SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op.operand(0), to_shard ? shardings_[whole->id] : inside));
+    SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard,
+                              Get(op.operand(0), to_shard ? shardings_[whole->id] : inside));
     Bind(op.result(), shard, to_shard ? inside : shardings_[whole->id]);
     return absl::OkStatus();
   }
@@ -185,7 +192,8 @@ class Partitioner {
     std::vector<ir::Value*> operands;
     std::vector<ir::Type> types;
     for (size_t i = 0; i < op.operands.size(); ++i) {
-      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op.operand(i), shardings_[op.result(i)->id]));
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard,
+                                Get(op.operand(i), shardings_[op.result(i)->id]));
       operands.push_back(shard);
       types.push_back(shard->type);
     }
@@ -209,7 +217,8 @@ class Partitioner {
     for (size_t i = 0; i < op.operands.size(); ++i) {
       local.operand_shardings.push_back(FromFactors(rule, rule.operands[i], axes, program_.mesh));
       SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op.operand(i), local.operand_shardings[i]));
-      if (options_.poison_padding) shard = Poison(shard, op.operand(i)->type, local.operand_shardings[i]);
+      if (options_.poison_padding)
+        shard = Poison(shard, op.operand(i)->type, local.operand_shardings[i]);
       local.operands.push_back(shard);
     }
     for (size_t i = 0; i < op.results.size(); ++i) {
@@ -241,8 +250,9 @@ class Partitioner {
       if (type.dims[d] % program_.mesh.SizeOf(sharding.dims[d]) == 0) continue;
       const ir::Type scalar = ir::Type::Scalar(type.element);
       const bool is_int = IsInteger(type.element) || type.element == ElementType::kI1;
-      ir::Value* fill = is_int ? emitter_.b().SplatInt(scalar, 113)
-                               : emitter_.b().Splat(scalar, std::numeric_limits<double>::quiet_NaN());
+      ir::Value* fill = is_int
+                            ? emitter_.b().SplatInt(scalar, 113)
+                            : emitter_.b().Splat(scalar, std::numeric_limits<double>::quiet_NaN());
       shard = MaskPadding(emitter_, shard, type, sharding, d, fill);
     }
     return shard;
@@ -323,7 +333,8 @@ class Partitioner {
     for (const ir::Region* region : op.regions) {
       SHARDWAY_RETURN_IF_ERROR(Body(*region, module_->AddRegion(branches), wants));
     }
-    for (size_t i = 0; i < op.results.size(); ++i) Bind(op.result(i), branches->result(i), wants[i]);
+    for (size_t i = 0; i < op.results.size(); ++i)
+      Bind(op.result(i), branches->result(i), wants[i]);
     return absl::OkStatus();
   }
 
