@@ -147,38 +147,82 @@ ir::Value* Emitter::Permute(ir::Value* x, std::vector<std::pair<int64_t, int64_t
 std::vector<ir::Value*> Emitter::Collective(collective::Spec spec,
                                             absl::Span<ir::Value* const> operands,
                                             absl::Span<const ir::Type> results) {
-  spec.site = static_cast<int32_t>(specs_.size());
   spec.operands.clear();
   spec.results.clear();
   for (const ir::Value* v : operands) spec.operands.push_back(ShapedOf(v->type));
   for (const ir::Type& t : results) spec.results.push_back(ShapedOf(t));
   if (builder_.location() != nullptr) spec.location = builder_.location()->ToString();
-  ir::Op* op = nullptr;
-  if (backend_ == Backend::kNative) {
-    EmitNative(spec, operands, results, op);
-  } else {
-    ir::AttrDict config;
-    ir::Set(config, "op", spec.ToString());
-    ir::Set(config, "site", ir::TypedInt{ElementType::kI32, spec.site});
-    ir::AttrDict attributes;
-    ir::Set(attributes, "api_version", ir::TypedInt{ElementType::kI32, 4});
-    ir::Set(attributes, "backend_config", std::make_shared<const ir::AttrDict>(std::move(config)));
-    ir::Set(attributes, "call_target_name", std::string(collective::kCustomCallTarget));
-    ir::Set(attributes, "has_side_effect", true);
-    std::vector<ir::Type> types;
-    for (const ir::Value* v : operands) types.push_back(v->type);
-    ir::Set(attributes, "operand_layouts", RowMajorLayouts(types));
-    ir::Set(attributes, "result_layouts", RowMajorLayouts(results));
-    op = builder_.Create(ir::OpKind::kCustomCall, operands, results, std::move(attributes));
-  }
-  specs_.push_back(std::move(spec));
+  ir::Op* op = backend_ == Backend::kNative ? EmitNative(spec, operands, results)
+                                            : EmitCall(operands, results);
+  calls_.push_back({op, std::move(spec)});
   return op->results;
+}
+
+std::vector<ir::Value*> Emitter::AllReduceAll(const collective::Spec& like,
+                                              absl::Span<ir::Value* const> operands) {
+  std::vector<ir::Type> types;
+  for (const ir::Value* v : operands) types.push_back(v->type);
+  if (backend_ == Backend::kFfi) return Collective(like, operands, types);
+  std::vector<ir::Value*> results;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    results.push_back(Collective(like, {&operands[i], 1}, {&types[i], 1})[0]);
+  }
+  return results;
+}
+
+ir::Op* Emitter::EmitCall(absl::Span<ir::Value* const> operands,
+                          absl::Span<const ir::Type> results) {
+  ir::AttrDict attributes;
+  ir::Set(attributes, "api_version", ir::TypedInt{ElementType::kI32, 4});
+  ir::Set(attributes, "call_target_name", std::string(collective::kCustomCallTarget));
+  ir::Set(attributes, "has_side_effect", true);
+  std::vector<ir::Type> types;
+  for (const ir::Value* v : operands) types.push_back(v->type);
+  ir::Set(attributes, "operand_layouts", RowMajorLayouts(types));
+  ir::Set(attributes, "result_layouts", RowMajorLayouts(results));
+  return builder_.Create(ir::OpKind::kCustomCall, operands, results, std::move(attributes));
+}
+
+namespace {
+
+void InOrder(const ir::Region& region, const absl::flat_hash_map<const ir::Op*, size_t>& calls,
+             std::vector<size_t>& order) {
+  for (const ir::Op* op : region.ops) {
+    if (auto it = calls.find(op); it != calls.end()) order.push_back(it->second);
+    for (const ir::Region* inner : op->regions) InOrder(*inner, calls, order);
+  }
+}
+
+}  // namespace
+
+void Emitter::NumberSites() {
+  absl::flat_hash_map<const ir::Op*, size_t> index;
+  for (size_t i = 0; i < calls_.size(); ++i) index[calls_[i].op] = i;
+  std::vector<size_t> order;
+  InOrder(*body_, index, order);
+  for (size_t i : order) {
+    auto& [op, spec] = calls_[i];
+    spec.site = static_cast<int32_t>(specs_.size());
+    if (backend_ == Backend::kFfi) {
+      ir::AttrDict config;
+      ir::Set(config, "op", spec.ToString());
+      ir::Set(config, "site", ir::TypedInt{ElementType::kI32, spec.site});
+      ir::Set(op->attributes, "backend_config",
+              std::make_shared<const ir::AttrDict>(std::move(config)));
+    } else if (spec.kind != collective::Kind::kRaggedAllToAll) {
+      ir::Set(op->attributes, "channel_id", int64_t{spec.site + 1});
+      ir::Set(op->attributes, "channel_type", int64_t{1});
+    }
+    specs_.push_back(std::move(spec));
+  }
+  calls_.clear();
 }
 
 bool Emitter::Finish() {
   for (ir::Op* op : prologue_->ops) op->parent = body_;
   body_->ops.insert(body_->ops.begin(), prologue_->ops.begin(), prologue_->ops.end());
   prologue_->ops.clear();
+  NumberSites();
   if (place_ == nullptr || (ids_[0] == nullptr && ids_[1] == nullptr)) return false;
   place_->owner = body_;
   place_->index = static_cast<int>(body_->arguments.size());

@@ -5,7 +5,7 @@
 //   calls kNative  N partitions; partition_id, and StableHLO's own collectives with lists of
 //   devices
 //
-// Both come from the same calls in the same order: site numbers agree. One emitter, one thread.
+// Both come from the same calls in the same order. One emitter, one thread.
 #pragma once
 
 #include <string>
@@ -20,6 +20,13 @@
 namespace shardway::spmd {
 
 enum class Backend { kFfi, kNative };
+
+// A collective in the program being written. Sites are numbered, and the operator gets what depends
+// on its site, when the program is finished.
+struct CollectiveCall {
+  ir::Op* op;
+  collective::Spec spec;
+};
 
 class Emitter {
  public:
@@ -47,7 +54,7 @@ class Emitter {
   ir::Value* AllToAll(ir::Value* x, int64_t split_dim, int64_t concat_dim, const AxisList& axes);
   // Pairs of partitions; every replica does the same among its own.
   ir::Value* Permute(ir::Value* x, std::vector<std::pair<int64_t, int64_t>> pairs);
-  // Any collective: site, operands, results and location are filled in here.
+  // Any collective: operands, results and location are filled in here.
   std::vector<ir::Value*> Collective(collective::Spec spec, absl::Span<ir::Value* const> operands,
                                      absl::Span<const ir::Type> results);
 
@@ -56,15 +63,26 @@ class Emitter {
   // Arbitrary groups, as mesh axes when they are that.
   collective::Groups GroupsFromLists(std::vector<std::vector<int64_t>> lists) const;
 
-  // Puts the prologue in its place and, for kFfi, adds the parameter with this device's place if
-  // anything asked for it. Call once, when all is emitted. Returns whether the parameter is there.
+  // All-reduces alike but for their operands, as one call; for kNative one each, since the plugin
+  // has a combiner of its own. Results in the order of the operands.
+  std::vector<ir::Value*> AllReduceAll(const collective::Spec& like,
+                                       absl::Span<ir::Value* const> operands);
+
+  std::vector<CollectiveCall>& calls() { return calls_; }
+
+  // Puts the prologue in its place, numbers the collectives in the order of the program and, for
+  // kFfi, adds the parameter with this device's place if anything asked for it. Call once, when all
+  // is emitted. Returns whether the parameter is there.
   bool Finish();
+  // By site. After Finish.
   std::vector<collective::Spec> TakeSpecs() { return std::move(specs_); }
 
  private:
   ir::Value* Id(int which);
-  void EmitNative(const collective::Spec& spec, absl::Span<ir::Value* const> operands,
-                  absl::Span<const ir::Type> results, ir::Op*& op);
+  ir::Op* EmitNative(const collective::Spec& spec, absl::Span<ir::Value* const> operands,
+                     absl::Span<const ir::Type> results);
+  ir::Op* EmitCall(absl::Span<ir::Value* const> operands, absl::Span<const ir::Type> results);
+  void NumberSites();
 
   ir::Module* module_;
   ir::Region* body_;
@@ -76,6 +94,7 @@ class Emitter {
   ir::Value* place_ = nullptr;  // tensor<2xi32>: replica, partition
   ir::Value* ids_[2] = {nullptr, nullptr};
   absl::flat_hash_map<AxisList, ir::Value*> coordinates_;
+  std::vector<CollectiveCall> calls_;
   std::vector<collective::Spec> specs_;
 };
 

@@ -63,13 +63,9 @@ void BuildReducer(ir::Module* module, ir::Region* region, Reduction reduction,
   b.Return({&result, 1});
 }
 
-void Emitter::EmitNative(const collective::Spec& spec, absl::Span<ir::Value* const> operands,
-                         absl::Span<const ir::Type> results, ir::Op*& op) {
+ir::Op* Emitter::EmitNative(const collective::Spec& spec, absl::Span<ir::Value* const> operands,
+                            absl::Span<const ir::Type> results) {
   ir::AttrDict attributes;
-  if (spec.kind != Kind::kRaggedAllToAll) {
-    ir::Set(attributes, "channel_id", int64_t{spec.site + 1});
-    ir::Set(attributes, "channel_type", int64_t{1});
-  }
   if (spec.kind == Kind::kCollectivePermute) {
     std::vector<int64_t> pairs;
     // Permutes run among the partitions of one replica, by partition id.
@@ -77,8 +73,8 @@ void Emitter::EmitNative(const collective::Spec& spec, absl::Span<ir::Value* con
       if (from < mesh_->num_devices()) pairs.insert(pairs.end(), {from, to});
     }
     ir::Set(attributes, "source_target_pairs", std::move(pairs));
-    op = builder_.Create(ir::OpKind::kCollectivePermute, operands, results, std::move(attributes));
-    return;
+    return builder_.Create(ir::OpKind::kCollectivePermute, operands, results,
+                           std::move(attributes));
   }
   const auto lists = Lists(spec.groups);
   size_t width = 0;
@@ -86,43 +82,39 @@ void Emitter::EmitNative(const collective::Spec& spec, absl::Span<ir::Value* con
   ir::Set(attributes, "replica_groups", IntMatrix(lists, width));
   switch (spec.kind) {
     case Kind::kAllReduce:
-    case Kind::kReduceScatter:
+    case Kind::kReduceScatter: {
       ir::Set(attributes, "use_global_device_ids", true);
       if (spec.kind == Kind::kReduceScatter) ir::Set(attributes, "scatter_dimension", spec.dim0);
-      op = builder_.Create(
+      ir::Op* op = builder_.Create(
           spec.kind == Kind::kAllReduce ? ir::OpKind::kAllReduce : ir::OpKind::kReduceScatter,
           operands, results, std::move(attributes));
       BuildReducer(module_, module_->AddRegion(op), spec.reduction, operands[0]->type.element);
-      return;
+      return op;
+    }
     case Kind::kAllGather:
       ir::Set(attributes, "use_global_device_ids", true);
       ir::Set(attributes, "all_gather_dim", spec.dim0);
-      op = builder_.Create(ir::OpKind::kAllGather, operands, results, std::move(attributes));
-      return;
+      return builder_.Create(ir::OpKind::kAllGather, operands, results, std::move(attributes));
     case Kind::kAllToAll:
       ir::Set(attributes, "split_dimension", spec.dim0);
       ir::Set(attributes, "concat_dimension", spec.dim1);
       ir::Set(attributes, "split_count", spec.groups.group_size());
-      op = builder_.Create(ir::OpKind::kAllToAll, operands, results, std::move(attributes));
-      return;
+      return builder_.Create(ir::OpKind::kAllToAll, operands, results, std::move(attributes));
     case Kind::kCollectiveBroadcast:
-      op = builder_.Create(ir::OpKind::kCollectiveBroadcast, operands, results,
-                           std::move(attributes));
-      return;
-    case Kind::kRaggedAllToAll: {
-      ir::AttrDict config;
-      ir::Set(config, "replica_groups", IntMatrix(lists, width));
-      ir::Set(attributes, "api_version", ir::TypedInt{ElementType::kI32, 4});
-      ir::Set(attributes, "backend_config",
-              std::make_shared<const ir::AttrDict>(std::move(config)));
-      ir::Set(attributes, "call_target_name", std::string("ragged_all_to_all"));
-      ir::Erase(attributes, "replica_groups");
-      op = builder_.Create(ir::OpKind::kCustomCall, operands, results, std::move(attributes));
-      return;
-    }
+      return builder_.Create(ir::OpKind::kCollectiveBroadcast, operands, results,
+                             std::move(attributes));
+    case Kind::kRaggedAllToAll:
     case Kind::kCollectivePermute:
-      return;
+      break;
   }
+  // ragged_all_to_all is a custom call in StableHLO.
+  ir::AttrDict config;
+  ir::Set(config, "replica_groups", IntMatrix(lists, width));
+  ir::Erase(attributes, "replica_groups");
+  ir::Set(attributes, "api_version", ir::TypedInt{ElementType::kI32, 4});
+  ir::Set(attributes, "backend_config", std::make_shared<const ir::AttrDict>(std::move(config)));
+  ir::Set(attributes, "call_target_name", std::string("ragged_all_to_all"));
+  return builder_.Create(ir::OpKind::kCustomCall, operands, results, std::move(attributes));
 }
 
 }  // namespace shardway::spmd

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
 #include "shardway/ir/clone.h"
+#include "shardway/spmd/combine_collectives.h"
 #include "shardway/spmd/compute_sharding.h"
 #include "shardway/spmd/liveness.h"
 #include "shardway/spmd/reshard.h"
@@ -52,6 +53,7 @@ class Partitioner {
       }
       SHARDWAY_RETURN_IF_ERROR(Visit(*op));
     }
+    CombineAllReduces(emitter_, main_->body);
     PerDevice result;
     result.uses_place = emitter_.Finish();
     main_->arg_attrs.resize(main_->body->arguments.size());

@@ -1,0 +1,117 @@
+#include "shardway/sharding/mesh.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace shardway::sharding {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Optional;
+
+ir::SdyMesh XY(int64_t x, int64_t y) { return {.axes = {{"x", x}, {"y", y}}, .device_ids = {}}; }
+
+std::vector<Stride> Pieces(const ir::SdyMesh& mesh) {
+  std::vector<Stride> pieces;
+  const auto axes = MeshStrides(mesh);
+  for (const auto& axis : *axes) pieces.insert(pieces.end(), axis.begin(), axis.end());
+  return pieces;
+}
+
+TEST(Mesh, CutsAxesIntoPrimes) {
+  auto mesh = Mesh::Make(8, Pieces(XY(4, 2)));
+  ASSERT_TRUE(mesh.ok());
+  EXPECT_EQ(mesh->num_atoms(), 3);
+  EXPECT_THAT(mesh->AtomsOf({{{4, 2}}}), Optional(AxisList{0, 1}));
+  EXPECT_THAT(mesh->AtomsOf({{{2, 1}}}), Optional(AxisList{2}));
+}
+
+TEST(Mesh, CutsSeveralMeshesInCommon) {
+  // 12 devices as 3x4 and as 6x2: cuts at 4 and at 2.
+  std::vector<Stride> pieces = Pieces(XY(3, 4));
+  for (const Stride& s : Pieces(XY(6, 2))) pieces.push_back(s);
+  auto mesh = Mesh::Make(12, pieces);
+  ASSERT_TRUE(mesh.ok());
+  EXPECT_TRUE(mesh->AtomsOf({{{3, 4}}}).has_value());
+  EXPECT_TRUE(mesh->AtomsOf({{{4, 1}}}).has_value());
+  EXPECT_TRUE(mesh->AtomsOf({{{6, 2}}}).has_value());
+}
+
+TEST(Mesh, LeavesOutWhatCannotBeCutInCommon) {
+  std::vector<Stride> pieces = Pieces(XY(2, 3));
+  for (const Stride& s : Pieces(XY(3, 2))) pieces.push_back(s);
+  auto mesh = Mesh::Make(6, pieces);
+  ASSERT_TRUE(mesh.ok());
+  EXPECT_TRUE(mesh->AtomsOf({{{3, 1}}}).has_value());
+  EXPECT_FALSE(mesh->AtomsOf({{{2, 1}}}).has_value());
+}
+
+TEST(Mesh, NamesAtomsAsTheirAxes) {
+  auto mesh = Mesh::Make(8, Pieces(XY(4, 2)));
+  ASSERT_TRUE(mesh.ok());
+  mesh->Name("x", {0, 1});
+  mesh->Name("y", {2});
+  EXPECT_EQ(mesh->ToString(AxisList{0, 1}), "x");
+  EXPECT_EQ(mesh->ToString(AxisList{2, 0, 1}), "y,x");
+  EXPECT_EQ(mesh->ToString(AxisList{1}), "x:(2)2");
+}
+
+TEST(Strides, AreFoundInTransposedOrders) {
+  const int64_t transposed[] = {0, 4, 1, 5, 2, 6, 3, 7};
+  EXPECT_THAT(FindStrides(transposed), Optional(ElementsAre(Stride{4, 1}, Stride{2, 4})));
+  const int64_t none[] = {0, 1, 3, 2};
+  EXPECT_FALSE(FindStrides(none).has_value());
+  EXPECT_THAT(IotaStrides(std::vector<int64_t>{2, 4}, std::vector<int64_t>{1, 0}),
+              ElementsAre(Stride{4, 1}, Stride{2, 4}));
+}
+
+TEST(Strides, OfAnyPermutedIotaDescribeIt) {
+  const uint32_t seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<int64_t> reshape, permutation;
+    int64_t n = 1;
+    for (int i = 0; i < 3; ++i) {
+      reshape.push_back(1 + static_cast<int64_t>(random() % 4));
+      permutation.push_back(i);
+      n *= reshape.back();
+    }
+    std::shuffle(permutation.begin(), permutation.end(), random);
+    const auto strides = IotaStrides(reshape, permutation);
+    std::vector<int64_t> ids(n, 0);
+    for (int64_t k = 0; k < n; ++k) {
+      int64_t rest = k;
+      for (size_t i = strides.size(); i-- > 0;) {
+        ids[k] += rest % strides[i].size * strides[i].stride;
+        rest /= strides[i].size;
+      }
+    }
+    const auto found = FindStrides(ids);
+    ASSERT_TRUE(found.has_value());
+    for (int64_t k = 0; k < n; ++k) {
+      int64_t rest = k, id = 0;
+      for (size_t i = found->size(); i-- > 0;) {
+        id += rest % (*found)[i].size * (*found)[i].stride;
+        rest /= (*found)[i].size;
+      }
+      EXPECT_EQ(id, ids[k]);
+    }
+  }
+}
+
+TEST(MeshStrides, ReadExplicitDeviceOrders) {
+  ir::SdyMesh mesh = XY(2, 2);
+  mesh.device_ids = {0, 2, 1, 3};
+  const auto strides = MeshStrides(mesh);
+  ASSERT_TRUE(strides.has_value());
+  EXPECT_THAT((*strides)[0], ElementsAre(Stride{2, 1}));
+  EXPECT_THAT((*strides)[1], ElementsAre(Stride{2, 2}));
+  mesh.device_ids = {0, 1, 3, 2};
+  EXPECT_FALSE(MeshStrides(mesh).has_value());
+}
+
+}  // namespace
+}  // namespace shardway::sharding

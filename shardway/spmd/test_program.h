@@ -1,0 +1,97 @@
+// For tests: programs built by hand over a mesh x=2, y=4, and the text of what becomes of them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shardway/ir/builder.h"
+#include "shardway/ir/text_writer.h"
+#include "shardway/spmd/partitioner.h"
+
+namespace shardway::spmd {
+
+inline const AxisList kX = {0};
+inline const AxisList kY = {1, 2};
+
+class TestProgram {
+ public:
+  TestProgram()
+      : module(std::make_shared<ir::Module>()),
+        main(module->AddFunction("main")),
+        b(module.get(), main->body) {
+    program.mesh = *Mesh::Make(8, std::vector<sharding::Stride>{{2, 4}, {4, 1}});
+    program.mesh.Name("x", kX);
+    program.mesh.Name("y", kY);
+    program.module = module;
+    module->name = "test";
+    main->is_public = true;
+  }
+
+  static ir::Type F32(std::vector<int64_t> dims) {
+    return ir::Type::Tensor(ElementType::kF32, dims);
+  }
+
+  ir::Value* Argument(std::vector<int64_t> dims, Sharding sharding) {
+    ir::Value* v = module->AddArgument(main->body, F32(std::move(dims)));
+    main->arg_attrs.emplace_back();
+    Annotate(v, std::move(sharding));
+    return v;
+  }
+  void Annotate(const ir::Value* v, Sharding sharding) {
+    program.annotations[v->id] = {.sharding = std::move(sharding)};
+  }
+  ir::Value* Constrain(ir::Value* v, Sharding sharding) {
+    ir::Value* r = b.Create(ir::OpKind::kSdyShardingConstraint, {&v, 1}, {&v->type, 1})->result();
+    Annotate(r, std::move(sharding));
+    return r;
+  }
+
+  // Ends the program; to be called once.
+  void Return(std::vector<ir::Value*> values) {
+    for (const ir::Value* v : values) main->result_types.push_back(v->type);
+    main->result_attrs.resize(values.size());
+    b.FuncReturn(values);
+    program.manual.resize(module->num_values());
+    rules = std::make_unique<Rules>(program);
+    shardings = Propagate(program, *rules);
+  }
+
+  std::string ShardingOf(const ir::Value* v) const {
+    return sharding::ToString(shardings[v->id], program.mesh);
+  }
+
+  // What the collectives of the per-device program are, in order.
+  std::vector<std::string> Collectives(Backend backend = Backend::kFfi) {
+    std::vector<std::string> list;
+    device = *Partition(program, *rules, shardings, {backend});
+    for (const auto& spec : device.collectives) list.push_back(spec.ToString());
+    return list;
+  }
+  std::string Text(Backend backend) {
+    device = *Partition(program, *rules, shardings, {backend});
+    return ir::WriteText(*device.module);
+  }
+
+  std::shared_ptr<ir::Module> module;
+  ir::Function* main;
+  ir::Builder b;
+  Program program;
+  std::unique_ptr<Rules> rules;
+  std::vector<Sharding> shardings;
+  PerDevice device;
+};
+
+inline ir::Value* Dot(ir::Builder& b, ir::Value* lhs, ir::Value* rhs, int64_t lhs_dim,
+                      int64_t rhs_dim, std::vector<int64_t> result) {
+  ir::AttrDict attributes;
+  ir::Set(attributes, "lhs_batching_dimensions", std::vector<int64_t>{});
+  ir::Set(attributes, "rhs_batching_dimensions", std::vector<int64_t>{});
+  ir::Set(attributes, "lhs_contracting_dimensions", std::vector<int64_t>{lhs_dim});
+  ir::Set(attributes, "rhs_contracting_dimensions", std::vector<int64_t>{rhs_dim});
+  ir::Value* operands[] = {lhs, rhs};
+  const ir::Type type = ir::Type::Tensor(lhs->type.element, result);
+  return b.Create(ir::OpKind::kDotGeneral, operands, {&type, 1}, std::move(attributes))->result();
+}
+
+}  // namespace shardway::spmd
