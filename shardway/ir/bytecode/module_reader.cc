@@ -297,12 +297,12 @@ void ModuleReader::ReadDictionary(ByteReader& reader, RawOp& op) {
 // Before version 5 the operator's own attributes are among the others.
 void ModuleReader::AddEntry(RawOp& op, const std::string& name, const DecodedAttribute& value) {
   if (const OpSpec::Attribute* own = op.spec->Find(name)) return AddAttribute(op, *own, &value);
-  const auto* attribute = std::get_if<Attribute>(&value);
-  if (attribute == nullptr) {
+  auto attribute = Discardable(value);
+  if (!attribute) {
     return errors_->Invalid(
         absl::StrCat("the attribute '", name, "' of ", op.spec->name, " has an unexpected form"));
   }
-  Set(op.attributes, name, *attribute);
+  Set(op.attributes, name, *std::move(attribute));
 }
 
 void ModuleReader::SkipUseListOrder(ByteReader& reader, uint64_t num_values) {

@@ -25,6 +25,37 @@ std::string FormatDouble(double value) {
   return text;
 }
 
+bool IsBounded(const Accuracy& accuracy) {
+  return accuracy.atol != 0 || accuracy.rtol != 0 || accuracy.ulps != 0;
+}
+
+std::string TextOf(const AccuracyMode& mode) {
+  return absl::StrCat("#stablehlo.result_accuracy_mode<", std::string(mode.name), ">");
+}
+
+std::string TextOf(const Accuracy& accuracy) {
+  std::string text = "#stablehlo.result_accuracy<";
+  if (IsBounded(accuracy)) {
+    absl::StrAppend(&text, "atol = ", FormatDouble(accuracy.atol),
+                    ", rtol = ", FormatDouble(accuracy.rtol), ", ulps = ", accuracy.ulps, ", ");
+  }
+  absl::StrAppend(&text, "mode = ", TextOf(AccuracyMode{accuracy.mode}), ">");
+  return text;
+}
+
+std::string TextOf(const FunctionType& function) {
+  std::string text = "(";
+  for (size_t i = 0; i < function.inputs.size(); ++i) {
+    absl::StrAppend(&text, i > 0 ? ", " : "", function.inputs[i].ToString());
+  }
+  text += ") -> (";
+  for (size_t i = 0; i < function.results.size(); ++i) {
+    absl::StrAppend(&text, i > 0 ? ", " : "", function.results[i].ToString());
+  }
+  text += ")";
+  return text;
+}
+
 class Normaliser {
  public:
   Normaliser(const OpSpec& op, const OpSpec::Attribute& attribute, Pool& pool)
@@ -213,16 +244,8 @@ class Normaliser {
   Normal AccuracyText(const DecodedAttribute& decoded) {
     const auto* accuracy = std::get_if<Accuracy>(&decoded);
     if (accuracy == nullptr) return Bad();
-    const bool bounded = accuracy->atol != 0 || accuracy->rtol != 0 || accuracy->ulps != 0;
-    if (!bounded && accuracy->mode == "DEFAULT") return {};
-    std::string text = "#stablehlo.result_accuracy<";
-    if (bounded) {
-      absl::StrAppend(&text, "atol = ", FormatDouble(accuracy->atol),
-                      ", rtol = ", FormatDouble(accuracy->rtol), ", ulps = ", accuracy->ulps, ", ");
-    }
-    absl::StrAppend(&text, "mode = #stablehlo.result_accuracy_mode<", std::string(accuracy->mode),
-                    ">>");
-    return Attribute(RawAttr{std::move(text)});
+    if (!IsBounded(*accuracy) && accuracy->mode == "DEFAULT") return {};
+    return Attribute(RawAttr{TextOf(*accuracy)});
   }
 
   const OpSpec& op_;
@@ -241,6 +264,16 @@ bool IsEmptyArray(const Attribute* attribute) {
 std::optional<Attribute> Normalise(const OpSpec& op, const OpSpec::Attribute& attribute,
                                    const DecodedAttribute& decoded, Pool& pool) {
   return Normaliser(op, attribute, pool).Apply(decoded);
+}
+
+std::optional<Attribute> Discardable(const DecodedAttribute& decoded) {
+  if (const auto* attribute = std::get_if<Attribute>(&decoded)) return *attribute;
+  if (const auto* accuracy = std::get_if<Accuracy>(&decoded)) return RawAttr{TextOf(*accuracy)};
+  if (const auto* mode = std::get_if<AccuracyMode>(&decoded)) return RawAttr{TextOf(*mode)};
+  if (const auto* type = std::get_if<FunctionTypeRef>(&decoded))
+    return RawAttr{TextOf(*type->type)};
+  if (std::holds_alternative<NoneTypeAttr>(decoded)) return RawAttr{"none"};
+  return std::nullopt;
 }
 
 void FinishAttributes(Op& op) {

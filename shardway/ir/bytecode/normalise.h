@@ -13,6 +13,10 @@ namespace shardway::ir::bytecode {
 std::optional<Attribute> Normalise(const OpSpec& op, const OpSpec::Attribute& attribute,
                                    const DecodedAttribute& decoded, Pool& pool);
 
+// An attribute that is not the operator's own: kept as it is, as text where it is no ir::Attribute.
+// nullopt when it can't be kept.
+std::optional<Attribute> Discardable(const DecodedAttribute& decoded);
+
 // What depends on more than one attribute: layouts that are all absent, the sign of a sort's
 // dimension.
 void FinishAttributes(Op& op);
