@@ -539,7 +539,53 @@ def control() -> Iterator[tuple[str, Lower]]:
     yield "layouts", jitted(lambda a: a.T, f32(3, 5))
 
 
-GROUPS = [twins, collectives, linalg, elementwise, types, operators, control]
+class Text:
+    """A program that is written down; JAX has no way to make it."""
+
+    def __init__(self, body: str, *signature: str) -> None:
+        *arguments, result = signature
+        declared = ", ".join(f"%a{i}: {t}" for i, t in enumerate(arguments))
+        self.text = f"func.func @main({declared}) -> {result} {{ {body} return %r : {result} }}"
+
+    def as_text(self, debug_info: bool) -> str:
+        return self.text
+
+
+def written() -> Iterator[tuple[str, Lower]]:
+    m, v, s, i = "tensor<4x6xf32>", "tensor<6xf32>", "tensor<f32>", "tensor<3xi32>"
+    add = (
+        f"({{ ^bb0(%x: {s}, %y: {s}): %z = stablehlo.add %x, %y : {s} stablehlo.return %z : {s} }})"
+    )
+    groups = "replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>"
+    bodies: dict[str, tuple[str, ...]] = {
+        "dot": (f'%r = "stablehlo.dot"(%a0, %a1) : ({m}, {v}) -> tensor<4xf32>', m, v, "tensor<4xf32>"),
+        "einsum": (f'%r = "stablehlo.einsum"(%a0, %a1) {{einsum_config = "ij,j->i"}} : ({m}, {v}) -> tensor<4xf32>', m, v, "tensor<4xf32>"),
+        "unary-einsum": (f'%r = "stablehlo.unary_einsum"(%a0) {{einsum_config = "ij->j"}} : ({m}) -> {v}', m, v),
+        "broadcast": (f'%r = "stablehlo.broadcast"(%a0) {{broadcast_sizes = array<i64: 4>}} : ({v}) -> {m}', v, m),
+        "map": (f'%r = "stablehlo.map"(%a0, %a0) {add} {{dimensions = array<i64: 0, 1>}} : ({m}, {m}) -> {m}', m, m),
+        "torch-index-select": (f'%r = "stablehlo.torch_index_select"(%a0, %a1) {{dim = 0 : i64, batch_dims = 0 : i64}} : ({m}, {i}) -> tensor<3x6xf32>', m, i, "tensor<3x6xf32>"),
+        "batch-norm": (f'%r = "stablehlo.batch_norm_inference"(%a0, %a1, %a1, %a1, %a1) {{epsilon = 0.001 : f32, feature_index = 1 : i64}} : ({m}, {v}, {v}, {v}, {v}) -> {m}', m, v, m),
+        "batch-norm-training": (f'%r, %mean, %var = "stablehlo.batch_norm_training"(%a0, %a1, %a1) {{epsilon = 0.001 : f32, feature_index = 1 : i64}} : ({m}, {v}, {v}) -> ({m}, {v}, {v})', m, v, m),
+        "tuples": (f'%t = stablehlo.tuple %a0, %a1 : tuple<{m}, {v}> %r = stablehlo.get_tuple_element %t[1] : (tuple<{m}, {v}>) -> {v}', m, v, v),
+        "cross-replica-sum": (f'%r = "stablehlo.cross-replica-sum"(%a0) {{{groups}}} : ({m}) -> {m}', m, m),
+        "collective-broadcast": (f'%r = "stablehlo.collective_broadcast"(%a0) {{{groups}}} : ({m}) -> {m}', m, m),
+        "infeed": (f'%t = "stablehlo.create_token"() : () -> !stablehlo.token %r, %u = "stablehlo.infeed"(%t) {{infeed_config = "c"}} : (!stablehlo.token) -> ({m}, !stablehlo.token)', m),
+        "send-recv": (
+            f'%t = "stablehlo.create_token"() : () -> !stablehlo.token '
+            f'%u = "stablehlo.send"(%a0, %t) {{channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>, is_host_transfer = true}} : ({m}, !stablehlo.token) -> !stablehlo.token '
+            f'%w = "stablehlo.after_all"(%t, %u) : (!stablehlo.token, !stablehlo.token) -> !stablehlo.token '
+            f'%r, %x = "stablehlo.recv"(%w) {{channel_handle = #stablehlo.channel_handle<handle = 2, type = 3>, is_host_transfer = true}} : (!stablehlo.token) -> ({m}, !stablehlo.token)',
+            m, m,
+        ),
+        "dimension-size": (f'%r = "stablehlo.get_dimension_size"(%a0) {{dimension = 1 : i64}} : ({m}) -> tensor<i32>', m, "tensor<i32>"),
+        "bounded": ('%r = stablehlo.abs %a0 : tensor<4x?xf32, #stablehlo.bounds<?, 8>>',) + ("tensor<4x?xf32, #stablehlo.bounds<?, 8>>",) * 2,
+        "aliases": (f'%r = stablehlo.custom_call @f(%a0) {{output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>]}} : ({m}) -> {m}', m, m),
+    }  # fmt: skip
+    for name, body in bodies.items():
+        yield f"written-{name}", partial(Text, *body)
+
+
+GROUPS = [twins, collectives, linalg, elementwise, types, operators, control, written]
 PROGRAMS: dict[str, Lower] = {name: lower for group in GROUPS for name, lower in group()}
 
 
