@@ -13,12 +13,23 @@ void ClusterOptions::AddTo(CLI::App& command) {
       ->capture_default_str();
   command.add_option("--devices", shape.devices, "devices per host")->capture_default_str();
   command.add_option("--plugin", plugin, "the workers' PJRT plugin (default: the CPU wheel's)");
+  command
+      .add_option("--memory-budget", memory_budget,
+                  "bytes per device that a session may use (default: the machine's memory)")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--collective-timeout", collective_timeout_s,
+                  "seconds to wait for a device that does not come to a collective")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
 }
 
 std::vector<std::string> ClusterOptions::ToArguments() const {
   std::vector<std::string> arguments = {absl::StrCat("--islands=", shape.islands),
                                         absl::StrCat("--hosts=", shape.hosts),
                                         absl::StrCat("--devices=", shape.devices)};
+  arguments.push_back(absl::StrCat("--memory-budget=", memory_budget));
+  arguments.push_back(absl::StrCat("--collective-timeout=", collective_timeout_s));
   if (!plugin.empty()) {
     arguments.push_back("--plugin=" + plugin);
   }

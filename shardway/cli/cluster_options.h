@@ -1,6 +1,7 @@
 // The options that describe a cluster, shared by sub-commands.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,9 @@ namespace shardway::cli {
 
 struct ClusterOptions {
   topology::Shape shape;
-  std::string plugin;  // empty: the default one
+  std::string plugin;         // empty: the default one
+  int64_t memory_budget = 0;  // bytes per device and session; 0: the machine's memory
+  int collective_timeout_s = 60;
 
   void AddTo(CLI::App& command);
   // The same options for a command line.

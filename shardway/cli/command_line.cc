@@ -46,12 +46,6 @@ int Main(const std::vector<std::string>& arguments, const std::string& version) 
   controller->add_option("--listen", controller_options.listen,
                          "serve clients at this address (unix:@name)");
   controller->add_option("--ready-fd", controller_options.ready_fd, "")->group("");
-  controller
-      ->add_option("--collective-timeout", controller_options.collective_timeout_s,
-                   "seconds to wait for a device that does not come to a collective")
-      ->capture_default_str();
-  controller->add_option("--memory-budget", controller_options.memory_budget,
-                         "bytes per device that a session may use");
 
   int worker_fd = -1;
   CLI::App* worker =

@@ -48,8 +48,8 @@ absl::StatusOr<Cluster> StartCluster(const ControllerCommand& command) {
   if (options.plugin_path.empty()) {
     SHARDWAY_ASSIGN_OR_RETURN(options.plugin_path, FindXlaPlugin());
   }
-  options.collective_timeout = std::chrono::seconds(command.collective_timeout_s);
-  options.memory_budget = command.memory_budget;
+  options.collective_timeout = std::chrono::seconds(command.cluster.collective_timeout_s);
+  options.memory_budget = command.cluster.memory_budget;
   options.compile = compile::Compile;
   wire::UniqueFd comm;
   if (shape.num_hosts() > 1) {

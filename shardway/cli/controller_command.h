@@ -12,8 +12,6 @@ struct ControllerCommand {
   int fd = -1;         // serve the client on this inherited socket, and end with it
   std::string listen;  // serve whoever connects to this address, until SIGTERM
   int ready_fd = -1;   // told "ok" or the error once the cluster has started, and closed
-  int collective_timeout_s = 60;
-  int64_t memory_budget = 0;  // bytes per device and session; 0: the machine's memory
 };
 
 // Runs until it is told to end or its parent is gone. The exit code.
