@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from pathlib import Path
@@ -105,6 +106,7 @@ def main() -> None:
     except (ValueError, argparse.ArgumentTypeError) as error:
         parser.error(str(error))
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # run() then ends what it started
     processes.adopt_orphans()
     options = Options(args.repeats, args.deadline, args.build / "bare_loop")
     result = measure(devices, peers, modes, options)

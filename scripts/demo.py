@@ -73,6 +73,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--deadline", type=float, help="seconds for each of the runs")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # run() then ends what it started
     steps = ["--steps", str(args.steps)]
     # A step takes about 0.1 s on two cores; ten times that, and time to compile, is a failure.
     deadline_s = args.deadline or 300 + args.steps
