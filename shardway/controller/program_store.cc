@@ -7,6 +7,16 @@
 #include "shardway/base/logging.h"
 
 namespace shardway::controller {
+namespace {
+
+absl::StatusOr<program::ProgramPtr> Shared(absl::StatusOr<compile::Partitioned> compiled) {
+  if (!compiled.ok()) {
+    return compiled.status();
+  }
+  return std::make_shared<const compile::Partitioned>(*std::move(compiled));
+}
+
+}  // namespace
 
 bool ProgramStore::Key::operator==(const Key& other) const {
   const compile::Request& x = request;
@@ -85,12 +95,7 @@ void ProgramStore::Work() {
     absl::StatusOr<compile::Partitioned> compiled = compile_(key.request);
     LOG_INFO("partitioned {} in {} us", compiled.ok() ? compiled->name : "a program (failed)",
              (std::chrono::steady_clock::now() - begin) / std::chrono::microseconds(1));
-    absl::StatusOr<program::ProgramPtr> result = absl::CancelledError();
-    if (compiled.ok()) {
-      result = std::make_shared<const compile::Partitioned>(*std::move(compiled));
-    } else {
-      result = compiled.status();
-    }
+    const absl::StatusOr<program::ProgramPtr> result = Shared(std::move(compiled));
     std::vector<Done> waiting;
     {
       MutexLock lock(mutex_);
