@@ -5,23 +5,19 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "shardway/base/status_macros.h"
+#include "shardway/compile/annotations.h"
 #include "shardway/compile/manual_axes.h"
 #include "shardway/compile/mesh_of_module.h"
+#include "shardway/compile/scalar_body.h"
 #include "shardway/ir/builder.h"
 #include "shardway/ir/clone.h"
-#include "shardway/sharding/hlo_sharding.h"
-#include "shardway/sharding/sdy_sharding.h"
 
 namespace shardway::compile {
 namespace {
 
 using sharding::Annotation;
 using sharding::AxisSet;
-
-constexpr size_t kMaxOps = 8'000'000;  // what inlining may grow a program to
-constexpr int kMaxCallDepth = 500;
 
 class Flattener {
  public:
@@ -31,7 +27,7 @@ class Flattener {
   absl::StatusOr<spmd::Program> Run() {
     SHARDWAY_ASSIGN_OR_RETURN(program_.mesh, MeshOfModule(from_, request_.num_partitions));
     program_.num_replicas = request_.num_replicas;
-    meshes_.emplace(&from_, &program_.mesh);
+    annotations_.emplace(from_, program_.mesh);
     to_->name = from_.name;
     const ir::Function* main = from_.main();
     if (main == nullptr) return absl::InvalidArgumentError("the program has no function main");
@@ -64,44 +60,13 @@ class Flattener {
     return allow.size() == 1 ? allow[0] : i < allow.size() && allow[i];
   }
 
-  absl::Status At(absl::Status status, const std::string& what, const ir::Location* location) {
-    return absl::Status(status.code(), absl::StrCat(what, location != nullptr ? " at " : "",
-                                                    location != nullptr ? location->ToString() : "",
-                                                    ": ", std::string(status.message())));
-  }
-
-  // The annotation among a value's attributes, in either notation.
-  absl::StatusOr<std::optional<Annotation>> Read(const ir::AttrDict& attributes,
-                                                 const ir::Type& type) {
-    if (const ir::Attribute* a = ir::Find(attributes, "sdy.sharding")) {
-      const auto* sdy = a->get_if<ir::SdySharding>();
-      if (const auto* many = a->get_if<ir::SdyPerValue>();
-          many != nullptr && many->shardings.size() == 1) {
-        sdy = &many->shardings[0];
-      }
-      if (sdy != nullptr) {
-        SHARDWAY_ASSIGN_OR_RETURN(Annotation annotation, meshes_->ToAnnotation(*sdy, type.rank()));
-        return std::make_optional(std::move(annotation));
-      }
-    }
-    if (const ir::Attribute* a = ir::Find(attributes, "mhlo.sharding")) {
-      if (const auto* text = a->get_if<std::string>(); text != nullptr && !text->empty()) {
-        SHARDWAY_ASSIGN_OR_RETURN(sharding::HloSharding parsed, sharding::ParseHloSharding(*text));
-        SHARDWAY_ASSIGN_OR_RETURN(Annotation annotation,
-                                  sharding::ToAnnotation(parsed, type.rank(), program_.mesh));
-        return std::make_optional(std::move(annotation));
-      }
-    }
-    return std::optional<Annotation>();
-  }
-
   absl::Status Argument(const ir::Function& main, size_t i, ir::Function* flat) {
     const ir::Value* v = main.arguments()[i];
     ir::Value* arg = to_->AddArgument(flat->body, v->type);
     cloner_.Bind(v, arg);
     std::optional<Annotation> annotation;
     if (i < main.arg_attrs.size()) {
-      auto read = Read(main.arg_attrs[i], v->type);
+      auto read = annotations_->Read(main.arg_attrs[i], v->type);
       if (!read.ok()) return At(read.status(), absl::StrCat("argument ", i), nullptr);
       annotation = *std::move(read);
     }
@@ -115,7 +80,7 @@ class Flattener {
   absl::Status Result(const ir::Function& main, size_t i, ir::Region* body, ir::Value*& value) {
     std::optional<Annotation> annotation;
     if (i < main.result_attrs.size()) {
-      auto read = Read(main.result_attrs[i], value->type);
+      auto read = annotations_->Read(main.result_attrs[i], value->type);
       if (!read.ok()) return At(read.status(), absl::StrCat("result ", i), nullptr);
       annotation = *std::move(read);
     }
@@ -193,7 +158,7 @@ class Flattener {
         return ManualComputation(op, into, manual, depth);
       case ir::OpKind::kSdyShardingConstraint:
       case ir::OpKind::kSdyReshard: {
-        auto annotation = Read(Renamed(op), op.result()->type);
+        auto annotation = annotations_->OfConstraint(op);
         if (!annotation.ok()) return At(annotation.status(), "sharding constraint", op.location);
         return ConstraintOp(op, *std::move(annotation), into, manual);
       }
@@ -217,14 +182,6 @@ class Flattener {
       default:
         return Other(op, into, manual);
     }
-  }
-
-  // Constraints keep their sharding under "sharding"; everything else under "sdy.sharding".
-  static ir::AttrDict Renamed(const ir::Op& op) {
-    ir::AttrDict attributes;
-    if (const ir::Attribute* a = op.Find("sharding")) ir::Set(attributes, "sdy.sharding", *a);
-    if (const ir::Attribute* a = op.Find("sdy.sharding")) ir::Set(attributes, "sdy.sharding", *a);
-    return attributes;
   }
 
   absl::Status ConstraintOp(const ir::Op& op, std::optional<Annotation> annotation,
@@ -279,30 +236,34 @@ class Flattener {
     }
     AxisSet added = 0;
     if (!in->empty() || !out->empty()) {
-      auto set = meshes_->ToSet(!in->empty() ? in->front() : out->front(), names->axes);
+      auto set =
+          annotations_->meshes().ToSet(!in->empty() ? in->front() : out->front(), names->axes);
       if (!set.ok()) return At(set.status(), "manual computation", op.location);
       added = *set & ~outer;
     }
     const ir::Region& body = *op.regions[0];
     for (size_t i = 0; i < op.operands.size(); ++i) {
-      auto annotation = meshes_->ToAnnotation((*in)[i], op.operand(i)->type.rank());
+      auto annotation = annotations_->meshes().ToAnnotation((*in)[i], op.operand(i)->type.rank());
       if (!annotation.ok())
         return At(annotation.status(), absl::StrCat("operand ", i, " of the manual computation"),
                   op.location);
       ir::Value* whole =
           Constrain(cloner_.Map(op.operand(i)), *std::move(annotation), into, op.location, outer);
-      cloner_.Bind(body.arguments[i], Convert(whole, body.arguments[i]->type, spmd::kFullToShard,
-                                              added, outer | added, into, op.location));
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * part,
+                                Convert(whole, body.arguments[i]->type, spmd::kFullToShard, added,
+                                        outer | added, into, op.location));
+      cloner_.Bind(body.arguments[i], part);
     }
     SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
                               Inline(body, into, outer | added, depth + 1));
     for (size_t i = 0; i < op.results.size(); ++i) {
-      auto annotation = meshes_->ToAnnotation((*out)[i], op.result(i)->type.rank());
+      auto annotation = annotations_->meshes().ToAnnotation((*out)[i], op.result(i)->type.rank());
       if (!annotation.ok())
         return At(annotation.status(), absl::StrCat("result ", i, " of the manual computation"),
                   op.location);
-      ir::Value* whole = Convert(results[i], op.result(i)->type, spmd::kShardToFull, added, outer,
-                                 into, op.location);
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * whole,
+                                Convert(results[i], op.result(i)->type, spmd::kShardToFull, added,
+                                        outer, into, op.location));
       program_.annotations[whole->id] = *std::move(annotation);
       cloner_.Bind(op.result(i), whole);
     }
@@ -315,9 +276,24 @@ class Flattener {
     return values != nullptr ? &values->shardings : nullptr;
   }
 
-  ir::Value* Convert(ir::Value* v, const ir::Type& type, std::string_view target, AxisSet axes,
-                     AxisSet manual_after, ir::Region* into, const ir::Location* location) {
-    if (!type.is_tensor()) return v;
+  // A conversion between a whole value and its parts, of which every dimension must hold some
+  // number.
+  absl::StatusOr<ir::Value*> Convert(ir::Value* v, const ir::Type& type, std::string_view target,
+                                     AxisSet axes, AxisSet manual_after, ir::Region* into,
+                                     const ir::Location* location) {
+    if (!type.is_tensor() && !v->type.is_tensor()) return v;
+    const ir::Type& full = target == spmd::kFullToShard ? v->type : type;
+    const ir::Type& shard = target == spmd::kFullToShard ? type : v->type;
+    bool fits = full.is_tensor() && shard.is_tensor() && full.rank() == shard.rank() &&
+                full.element == shard.element;
+    for (int d = 0; fits && d < full.rank(); ++d) {
+      fits = shard.dims[d] == 0 ? full.dims[d] == 0 : full.dims[d] % shard.dims[d] == 0;
+    }
+    if (!fits) {
+      return absl::InvalidArgumentError(absl::StrCat("the manual region at ", location->ToString(),
+                                                     ": ", shard.ToString(), " is no part of ",
+                                                     full.ToString()));
+    }
     ir::Op* op = to_->Append(into, ir::OpKind::kCustomCall, {&v, 1}, {&type, 1},
                              cloner_.CloneLocation(location));
     ir::Set(op->attributes, "call_target_name", std::string(target));
@@ -351,37 +327,24 @@ class Flattener {
                                                      op.location->ToString(),
                                                      " must have one operand and one result"));
     }
-    auto annotation = Read(op.attributes, op.result()->type);
+    auto annotation = annotations_->Read(op.attributes, op.result()->type);
     if (!annotation.ok()) return At(annotation.status(), std::string(target), op.location);
     if (!annotation->has_value()) {
       return absl::InvalidArgumentError(absl::StrCat(
           std::string(target), " at ", op.location->ToString(), " without a sharding"));
     }
-    (*annotation)->open |= UnspecifiedDims(op);
+    (*annotation)->open |= UnspecifiedDims(op.String("backend_config"));
     if (!conversion) return ConstraintOp(op, *std::move(annotation), into, manual);
     // The manual axes of the region stand in the sharding of its inner side: that of the first
     // conversion, and of the constraint before the second (see manual_axes.h).
     foreign_conversions_ = true;
     ir::Value* v = cloner_.Map(op.operand(0));
     const AxisSet axes = target == spmd::kFullToShard ? (*annotation)->manual : 0;
-    ir::Value* result = Convert(v, op.result()->type, target, axes, 0, into, op.location);
+    SHARDWAY_ASSIGN_OR_RETURN(ir::Value * result,
+                              Convert(v, op.result()->type, target, axes, 0, into, op.location));
     if (target == spmd::kShardToFull) program_.annotations[result->id] = **std::move(annotation);
     cloner_.Bind(op.result(), result);
     return absl::OkStatus();
-  }
-
-  // backend_config = "unspecified_dims=[0,1]": dimensions that propagation may split.
-  static uint32_t UnspecifiedDims(const ir::Op& op) {
-    const std::string config(op.String("backend_config"));
-    const size_t begin = config.find("unspecified_dims=[");
-    if (begin == std::string::npos) return 0;
-    const std::string list = config.substr(begin + 18, config.find(']', begin) - begin - 18);
-    uint32_t open = 0;
-    for (const auto piece : absl::StrSplit(list, ',')) {
-      const int d = std::atoi(std::string(piece).c_str());
-      if (d >= 0 && d < 32) open |= uint32_t{1} << d;
-    }
-    return open;
   }
 
   absl::Status Other(const ir::Op& op, ir::Region* into, AxisSet manual) {
@@ -392,94 +355,21 @@ class Flattener {
     }
     ir::Op* copy = Copy(op, into, manual);
     for (const ir::Region* region : op.regions) {
-      SHARDWAY_RETURN_IF_ERROR(ScalarBody(*region, to_->AddRegion(copy)));
+      SHARDWAY_RETURN_IF_ERROR(CopyScalarBody(from_, *region, to_->AddRegion(copy), *to_, cloner_));
     }
     // An annotation on a result of any operator.
     if (const ir::Attribute* a = op.Find("sdy.sharding")) {
       const auto* many = a->get_if<ir::SdyPerValue>();
       for (size_t i = 0; many != nullptr && i < many->shardings.size() && i < op.results.size();
            ++i) {
-        auto annotation = meshes_->ToAnnotation(many->shardings[i], op.result(i)->type.rank());
+        auto annotation =
+            annotations_->meshes().ToAnnotation(many->shardings[i], op.result(i)->type.rank());
         if (!annotation.ok()) return At(annotation.status(), "sharding", op.location);
         if (!annotation->maximal)
           program_.annotations[copy->result(i)->id] = *std::move(annotation);
       }
     }
     return absl::OkStatus();
-  }
-
-  // The body of a reduction, a comparator: calls inlined, annotations dropped.
-  absl::Status ScalarBody(const ir::Region& from, ir::Region* to) {
-    for (const ir::Value* v : from.arguments) cloner_.Bind(v, to_->AddArgument(to, v->type));
-    auto results = InlineScalars(from, to, 0);
-    SHARDWAY_RETURN_IF_ERROR(results.status());
-    ir::Builder(to_.get(), to).Return(*results);
-    absl::flat_hash_map<const ir::Value*, ir::Value*> inside;
-    return ImportConstants(to, to, inside);
-  }
-
-  // MLIR moves constants out of such bodies; XLA's computations stand alone. Brings them back in.
-  absl::Status ImportConstants(ir::Region* body, ir::Region* region,
-                               absl::flat_hash_map<const ir::Value*, ir::Value*>& inside) {
-    for (ir::Value* v : region->arguments) inside[v] = v;
-    for (size_t i = 0; i < region->ops.size(); ++i) {
-      ir::Op* op = region->ops[i];
-      for (ir::Value*& v : op->operands) {
-        ir::Value*& here = inside[v];
-        if (here == nullptr) {
-          if (v->def == nullptr || v->def->kind != ir::OpKind::kConstant) {
-            return absl::UnimplementedError(
-                absl::StrCat("the body of the operator at ", op->location->ToString(),
-                             " uses a value from outside; pass it as an operand"));
-          }
-          ir::Op* copy =
-              to_->Append(body, ir::OpKind::kConstant, {}, {&v->type, 1}, v->def->location);
-          copy->attributes = v->def->attributes;
-          std::rotate(body->ops.begin(), body->ops.end() - 1, body->ops.end());
-          if (body == region) ++i;
-          here = copy->result();
-        }
-        v = here;
-      }
-      for (ir::Value* v : op->results) inside[v] = v;
-      for (ir::Region* inner : op->regions)
-        SHARDWAY_RETURN_IF_ERROR(ImportConstants(body, inner, inside));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<std::vector<ir::Value*>> InlineScalars(const ir::Region& from, ir::Region* to,
-                                                        int depth) {
-    if (depth > kMaxCallDepth) return absl::ResourceExhaustedError("calls nest too deeply");
-    for (const ir::Op* op : from.ops) {
-      const bool annotation =
-          op->kind == ir::OpKind::kSdyShardingConstraint ||
-          (op->kind == ir::OpKind::kCustomCall && op->String("call_target_name") == "Sharding" &&
-           op->operands.size() == 1);
-      if (op->kind == ir::OpKind::kReturn || op->kind == ir::OpKind::kFuncReturn) {
-        std::vector<ir::Value*> values;
-        for (const ir::Value* v : op->operands) values.push_back(cloner_.Map(v));
-        return values;
-      }
-      if (annotation) {
-        cloner_.Bind(op->result(), cloner_.Map(op->operand(0)));
-      } else if (op->kind == ir::OpKind::kCall || op->kind == ir::OpKind::kComposite) {
-        const ir::Function* f = from_.FindFunction(
-            op->String(op->kind == ir::OpKind::kCall ? "callee" : "decomposition"));
-        if (f == nullptr || f->arguments().size() != op->operands.size()) {
-          return absl::InvalidArgumentError("a call of an unknown function");
-        }
-        for (size_t i = 0; i < op->operands.size(); ++i) {
-          cloner_.Bind(f->arguments()[i], cloner_.Map(op->operand(i)));
-        }
-        SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
-                                  InlineScalars(*f->body, to, depth + 1));
-        for (size_t i = 0; i < op->results.size(); ++i) cloner_.Bind(op->result(i), results[i]);
-      } else {
-        cloner_.CloneOp(*op, to);
-      }
-    }
-    return absl::InvalidArgumentError("a region without a return");
   }
 
   // The operator itself, without its regions.
@@ -499,7 +389,7 @@ class Flattener {
   const Request& request_;
   std::shared_ptr<ir::Module> to_;
   ir::Cloner cloner_;
-  std::optional<sharding::SdyMeshes> meshes_;
+  std::optional<AnnotationReader> annotations_;
   std::vector<const ir::Function*> stack_;
   bool foreign_conversions_ = false;
   spmd::Program program_;

@@ -110,6 +110,11 @@ class Parser {
       }
     }
     if (devices != tiles) return Fault("as many devices as tiles");
+    std::vector<bool> named(s.devices.size());
+    for (int64_t id : s.devices) {
+      if (id < 0 || id >= devices || named[id]) return Fault("every device once");
+      named[id] = true;
+    }
     std::vector<bool> seen(s.reshape.size());
     for (int64_t p : s.permutation) {
       if (p < 0 || p >= static_cast<int64_t>(seen.size()) || seen[p]) return Fault("a permutation");

@@ -10,6 +10,8 @@
 namespace shardway::sharding {
 namespace {
 
+constexpr int64_t kMaxDevices = int64_t{1} << 30;
+
 // Cuts are strides at which an axis begins or ends; each must divide the next.
 bool Insert(std::set<int64_t>& cuts, int64_t cut) {
   auto above = cuts.lower_bound(cut);
@@ -70,7 +72,7 @@ std::vector<Stride> IotaStrides(absl::Span<const int64_t> reshape,
 }
 
 absl::StatusOr<Mesh> Mesh::Make(int64_t num_devices, absl::Span<const Stride> pieces) {
-  if (num_devices < 1 || num_devices > (int64_t{1} << 30)) {
+  if (num_devices < 1 || num_devices > kMaxDevices) {
     return absl::InvalidArgumentError(absl::StrCat("a mesh of ", num_devices, " devices"));
   }
   std::set<int64_t> cuts = {1, num_devices};
@@ -165,10 +167,17 @@ std::optional<std::vector<std::vector<Stride>>> MeshStrides(const ir::SdyMesh& m
   std::vector<std::vector<Stride>> result(mesh.axes.size());
   int64_t stride = 1;
   for (size_t i = mesh.axes.size(); i-- > 0;) {
-    result[i] = {{mesh.axes[i].size, stride}};
-    stride *= mesh.axes[i].size;
+    const int64_t size = mesh.axes[i].size;
+    if (size < 1 || size > kMaxDevices / stride) return std::nullopt;
+    result[i] = {{size, stride}};
+    stride *= size;
   }
   if (mesh.device_ids.empty()) return result;
+  std::vector<bool> named(mesh.device_ids.size());
+  for (int64_t id : mesh.device_ids) {
+    if (id < 0 || id >= static_cast<int64_t>(named.size()) || named[id]) return std::nullopt;
+    named[id] = true;
+  }
   if (static_cast<int64_t>(mesh.device_ids.size()) != stride || mesh.device_ids[0] != 0) {
     return std::nullopt;
   }

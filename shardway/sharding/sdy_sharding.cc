@@ -2,18 +2,38 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "shardway/base/status_macros.h"
 
 namespace shardway::sharding {
 
 absl::StatusOr<const ir::SdyMesh*> SdyMeshes::FindMesh(const ir::SdySharding& sharding) const {
-  if (sharding.mesh) return &*sharding.mesh;
+  if (sharding.mesh) return CheckSize(*sharding.mesh);
   const ir::SdyMesh* mesh = module_->FindMesh(sharding.mesh_name);
   if (mesh == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the sharding names the mesh @", sharding.mesh_name, ", which the program lacks"));
   }
-  return mesh;
+  return CheckSize(*mesh);
+}
+
+// A mesh is over all devices of the program, or names one of them.
+absl::StatusOr<const ir::SdyMesh*> SdyMeshes::CheckSize(const ir::SdyMesh& mesh) const {
+  if (mesh.axes.empty()) return &mesh;
+  int64_t devices = 1;
+  for (const auto& axis : mesh.axes) {
+    if (axis.size < 1 || axis.size > mesh_->num_devices() / devices) {
+      devices = 0;
+      break;
+    }
+    devices *= axis.size;
+  }
+  if (devices == mesh_->num_devices()) return &mesh;
+  std::vector<std::string> axes;
+  for (const auto& axis : mesh.axes) axes.push_back(absl::StrCat(axis.name, "=", axis.size));
+  return absl::InvalidArgumentError(absl::StrCat("the mesh ", absl::StrJoin(axes, ","),
+                                                 " does not have the program's ",
+                                                 mesh_->num_devices(), " devices"));
 }
 
 absl::StatusOr<AxisList> SdyMeshes::Resolve(const ir::SdyMesh& mesh,

@@ -27,6 +27,7 @@ class SdyMeshes {
 
  private:
   absl::StatusOr<const ir::SdyMesh*> FindMesh(const ir::SdySharding& sharding) const;
+  absl::StatusOr<const ir::SdyMesh*> CheckSize(const ir::SdyMesh& mesh) const;
   absl::StatusOr<AxisList> Resolve(const ir::SdyMesh& mesh, const ir::SdyAxisRef& axis) const;
 
   const ir::Module* module_;

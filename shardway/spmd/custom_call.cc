@@ -14,15 +14,26 @@ constexpr std::string_view kRaggedAllToAll = "ragged_all_to_all";
 constexpr std::string_view kHostCallback = "shardway.callback";
 constexpr std::string_view kPlacement = "annotate_device_placement";
 
-bool Fits(const std::vector<ir::SdyShardingRule::TensorMapping>& mappings,
-          const std::vector<ir::Value*>& values, size_t factors) {
+// Whether the given rule is one of these values: every dimension the product of its factors, none
+// of them twice in a tensor.
+bool Fits(const ir::SdyShardingRule& rule,
+          const std::vector<ir::SdyShardingRule::TensorMapping>& mappings,
+          const std::vector<ir::Value*>& values) {
   if (mappings.size() != values.size()) return false;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (static_cast<int>(mappings[i].size()) != values[i]->type.rank()) return false;
-    for (const auto& dim : mappings[i]) {
-      for (int64_t f : dim) {
-        if (f < 0 || f >= static_cast<int64_t>(factors)) return false;
+    const ir::Type& type = values[i]->type;
+    if (static_cast<int>(mappings[i].size()) != type.rank()) return false;
+    std::vector<bool> seen(rule.factor_sizes.size());
+    for (int d = 0; d < type.rank(); ++d) {
+      int64_t left = type.dims[d];
+      for (int64_t f : mappings[i][d]) {
+        if (f < 0 || f >= static_cast<int64_t>(seen.size()) || seen[f]) return false;
+        seen[f] = true;
+        const int64_t size = rule.factor_sizes[f];
+        if (size < 1 || left % size != 0) return false;
+        left /= size;
       }
+      if (left > 1) return false;
     }
   }
   return true;
@@ -92,8 +103,8 @@ OpRule CustomCallRule(const ir::Op& op) {
     return PointwiseRule(op);
   const ir::Attribute* attribute = op.Find("sdy.sharding_rule");
   const auto* given = attribute != nullptr ? attribute->get_if<ir::SdyShardingRule>() : nullptr;
-  if (given == nullptr || !Fits(given->operands, op.operands, given->factor_sizes.size()) ||
-      !Fits(given->results, op.results, given->factor_sizes.size())) {
+  if (given == nullptr || !Fits(*given, given->operands, op.operands) ||
+      !Fits(*given, given->results, op.results)) {
     return ReplicatedRule(op);
   }
   OpRule rule;
