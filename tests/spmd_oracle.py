@@ -113,6 +113,13 @@ def as_replicas(text: str, n: int) -> str:
 
 def run(text: str, arguments: Sequence[Sequence[np.ndarray]], n: int) -> list[list[np.ndarray]]:
     """Shards of the arguments in (argument, device), shards of the results out."""
+    return run_with_memory(text, arguments, n)[0]
+
+
+def run_with_memory(
+    text: str, arguments: Sequence[Sequence[np.ndarray]], n: int
+) -> tuple[list[list[np.ndarray]], Any]:
+    """The same, and what XLA's CPU compiler says of the program's memory."""
     devices = jax.devices()[:n]
     options = xla_client.CompileOptions()
     options.num_replicas = n
@@ -136,7 +143,8 @@ def run(text: str, arguments: Sequence[Sequence[np.ndarray]], n: int) -> list[li
             jax.make_array_from_single_device_arrays(whole, NamedSharding(mesh, spec), buffers)
         )
     results = executable.execute_sharded(arrays).disassemble_into_single_device_arrays()
-    return [[np.asarray(x) for x in shards] for shards in results]
+    values = [[np.asarray(x) for x in shards] for shards in results]
+    return values, executable.get_compiled_memory_stats()
 
 
 def twin(

@@ -2,9 +2,12 @@
 // at.
 //
 //   shardway-compile ARTIFACT [--partitions N] [--replicas N] [--native] [--poison-padding]
-//   [--shardy 0|1] [--propagate-results]
+//   [--shardy 0|1] [--propagate-results] [--time REPEATS]
 //
-// Prints the text, then, after a line "// ----", the collectives and the boundary as comments.
+// Prints the text, then, after a line "// ----", the collectives and the boundary as comments. With
+// --time it prints how long the fastest of so many compilations took, and the peak of its memory.
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -33,12 +36,36 @@ void PrintBoundary(const char* what, size_t i, const shardway::compile::Boundary
   std::cout << "\n";
 }
 
+int Time(const shardway::compile::Request& request, const shardway::compile::Options& options,
+         int64_t repeats) {
+  double fastest = 1e9;
+  for (int64_t i = 0; i < std::max<int64_t>(repeats, 1); ++i) {
+    const auto begun = std::chrono::steady_clock::now();
+    const auto result = shardway::compile::CompileWith(request, options);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+    if (!result.ok()) {
+      std::cerr << result.status().ToString() << "\n";
+      return 1;
+    }
+    fastest = std::min(fastest, took.count());
+  }
+  // Not getrusage: what it says begins with the memory of the process that started this one.
+  std::ifstream status("/proc/self/status");
+  int64_t peak_kb = 0;
+  for (std::string word; status >> word;) {
+    if (word == "VmHWM:") status >> peak_kb;
+  }
+  std::cout << "{\"seconds\": " << fastest << ", \"peak_bytes\": " << peak_kb * 1024 << "}\n";
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   shardway::compile::Request request;
   std::string path;
   shardway::compile::Options options;
+  int64_t repeats = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     auto next = [&] { return i + 1 < argc ? std::stoll(argv[++i]) : 1; };
@@ -48,6 +75,8 @@ int main(int argc, char** argv) {
       request.num_replicas = next();
     } else if (arg == "--shardy") {
       request.use_shardy = next() != 0;
+    } else if (arg == "--time") {
+      repeats = next();
     } else if (arg == "--native") {
       options.native = true;
     } else if (arg == "--poison-padding") {
@@ -67,6 +96,7 @@ int main(int argc, char** argv) {
   }
   request.artifact = std::make_shared<const std::string>(std::istreambuf_iterator<char>(file),
                                                          std::istreambuf_iterator<char>());
+  if (repeats > 0) return Time(request, options, repeats);
   auto result = shardway::compile::CompileWith(request, options);
   if (!result.ok()) {
     std::cerr << result.status().ToString() << "\n";
