@@ -10,6 +10,7 @@
 #include "shardway/comm/payload.h"
 #include "shardway/comm/remote_slot.h"
 #include "shardway/comm/rendezvous.h"
+#include "shardway/comm/store_load_fence.h"
 
 namespace shardway::comm {
 namespace {
@@ -57,6 +58,12 @@ void Exchange::Poll(Scheduler scheduler) {
   ReadyList ready;
   Receive(&ready);
   Run(ready, scheduler);
+}
+
+void Exchange::StopPolling(Scheduler scheduler) {
+  transport_->StopPolling();
+  StoreLoadFence();
+  Poll(scheduler);  // what came without a ring
 }
 
 void Exchange::Receive(ReadyList* ready) {
@@ -192,7 +199,7 @@ void Exchange::Advance(const Ready& ready, Scheduler scheduler) {
   } while (
       !slot.word.compare_exchange_weak(word, word & ~Slot::kParked, std::memory_order_acq_rel));
   if (ready.ring) {
-    for (int host : slot.group->hosts) transport_->Ring(host);
+    for (int host : slot.group->hosts) transport_->RingForMail(host);
   }
   const ScopedXlaFloatMode float_mode;
   if (!IsTwoRound(*slot.site)) {

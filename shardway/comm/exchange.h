@@ -50,6 +50,11 @@ class Exchange {
   // Takes what has come from other hosts and carries on with it.
   void Poll(Scheduler scheduler);
 
+  // For a device that spins on a collective between hosts: between the two it calls Poll all the
+  // time, and the others save their rings.
+  void StartPolling() { transport_->StartPolling(); }
+  void StopPolling(Scheduler scheduler);
+
   // `launch` is open on this host from now on: what came early is handed to it.
   void Began(Launch& launch);
   // `launch` has ended without being as new: what is left in it goes back to its senders.

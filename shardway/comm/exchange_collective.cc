@@ -82,7 +82,7 @@ void Exchange::AwaitOthers(Launch& launch, Slot& slot, Scheduler scheduler) {
   const bool complete = Slot::Step(slot.word.load(std::memory_order_acquire)) != step ||
                         set.missing.load(std::memory_order_acquire) <= 0;
   if (complete) {
-    for (int host : slot.group->hosts) transport_->Ring(host);
+    for (int host : slot.group->hosts) transport_->RingForMail(host);
   }
   Run(ready, scheduler);
 }
@@ -217,7 +217,7 @@ void Exchange::SendShare(std::shared_ptr<Launch> launch, Slot& slot, uint64_t bl
   const bool complete = set.missing.fetch_sub(1, std::memory_order_acq_rel) == 1;
   for (int host : hosts) {
     transport_->Send(host, head, {});
-    transport_->Ring(host);
+    transport_->RingForMail(host);
   }
   if (complete) Advance({.launch = launch, .slot = &slot, .step = step, .round = 1}, {});
 }

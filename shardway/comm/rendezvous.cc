@@ -17,6 +17,9 @@ namespace shardway::comm {
 namespace {
 
 constexpr std::chrono::microseconds kSpinTime{8};
+// Between hosts, after a failure: as long as it takes a peer that has given up spinning to be woken
+// by its poller. Otherwise two hosts that have both given up would each find the other too slow.
+constexpr std::chrono::microseconds kProbeTime{60};
 constexpr int kFailuresBeforeSkipping = 4;
 constexpr int kMostSkipped = 256;
 
@@ -143,6 +146,19 @@ absl::StatusOr<Outcome> Rendezvous::AwaitRelease(const Call& call, Launch& launc
   return launch.cause();
 }
 
+bool Rendezvous::SpinFor(std::chrono::microseconds time, const Call& call, bool remote,
+                         const Entry& entry) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (entry.waiter.load(std::memory_order_acquire) != kSpinning) return true;
+      Pause();
+      if (remote) exchange_->Poll({call.runtime, call.context});
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
 // A short spin saves two context switches where every device has a core. Where it keeps failing
 // (a peer computes, or somebody else uses the core) it is soon left out.
 bool Rendezvous::Spin(const Call& call, const Slot& slot, const Entry& entry) {
@@ -151,17 +167,15 @@ bool Rendezvous::Spin(const Call& call, const Slot& slot, const Entry& entry) {
     history.skip.store(skip - 1, std::memory_order_relaxed);
     return false;
   }
-  const auto end = std::chrono::steady_clock::now() + kSpinTime;
-  do {
-    for (int i = 0; i < 16; ++i) {
-      if (entry.waiter.load(std::memory_order_acquire) != kSpinning) {
-        history.failures.store(0, std::memory_order_relaxed);
-        return true;
-      }
-      Pause();
-    }
-    if (slot.remote != nullptr) exchange_->Poll({call.runtime, call.context});
-  } while (std::chrono::steady_clock::now() < end);
+  const bool remote = slot.remote != nullptr;
+  const bool probe = remote && history.failures.load(std::memory_order_relaxed) != 0;
+  if (remote) exchange_->StartPolling();
+  const bool released = SpinFor(probe ? kProbeTime : kSpinTime, call, remote, entry);
+  if (remote) exchange_->StopPolling({call.runtime, call.context});
+  if (released) {
+    history.failures.store(0, std::memory_order_relaxed);
+    return true;
+  }
   const int failures = history.failures.load(std::memory_order_relaxed) + 1;
   history.failures.store(failures, std::memory_order_relaxed);
   if (failures >= kFailuresBeforeSkipping) {

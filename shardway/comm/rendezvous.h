@@ -41,6 +41,7 @@ class Rendezvous {
   void Complete(Slot& slot, Scheduler scheduler);
   absl::StatusOr<Outcome> AwaitRelease(const Call& call, Launch& launch, Slot& slot, Entry& entry);
   bool Spin(const Call& call, const Slot& slot, const Entry& entry);
+  bool SpinFor(std::chrono::microseconds time, const Call& call, bool remote, const Entry& entry);
 
   LaunchTable launches_;
   const bool spin_;

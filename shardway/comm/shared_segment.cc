@@ -77,6 +77,12 @@ void SharedSegment::Ring(int to) {
   ::syscall(SYS_futex, &bell.rings, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
+void SharedSegment::RingForMail(int to) {
+  // Orders the messages before it against a poller's last look (see Transport::StopPolling).
+  StoreLoadFence();
+  if (doorbell(to).polling.load(std::memory_order_relaxed) == 0) Ring(to);
+}
+
 void SharedSegment::Wait(Doorbell& bell, uint32_t rings, int milliseconds) {
   const timespec timeout{milliseconds / 1000, milliseconds % 1000 * 1000000L};
   ::syscall(SYS_futex, &bell.rings, FUTEX_WAIT, rings, &timeout, nullptr, 0);

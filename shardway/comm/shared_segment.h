@@ -50,6 +50,7 @@ struct alignas(64) Doorbell {
   std::atomic<uint32_t> rings{0};        // a futex
   std::atomic<uint32_t> sleeping{0};     // somebody waits for `rings` to change
   std::atomic<uint32_t> wants_space{0};  // the host waits for its payloads to be read
+  std::atomic<uint32_t> polling{0};      // threads of the host that look for mail all the time
 };
 
 struct Mailbox {
@@ -85,6 +86,8 @@ class SharedSegment {
 
   // Wakes host `to`'s poller if it sleeps.
   void Ring(int to);
+  // The same for mail alone: not when somebody there polls, who looks again after he stops.
+  void RingForMail(int to);
   // Sleeps until the doorbell of `host` rings, `milliseconds` at most, unless `ready()` is true
   // once it counts as sleeping.
   template <typename Ready>

@@ -32,6 +32,13 @@ class Transport {
   // full). Copies `inline_payload` (kMessagePayload bytes at most) into it. Any thread.
   void Send(int to, const MessageHead& head, absl::Span<const char> inline_payload);
   void Ring(int to) { segment_->Ring(to); }
+  // The same, unless a thread of `to` looks for mail by itself.
+  void RingForMail(int to) { segment_->RingForMail(to); }
+
+  // Between the two the calling thread looks for work all the time, so that nobody needs to ring
+  // for mail. After StopPolling it must look once more.
+  void StartPolling() { segment_->doorbell(host_).polling.fetch_add(1, std::memory_order_relaxed); }
+  void StopPolling() { segment_->doorbell(host_).polling.fetch_sub(1, std::memory_order_seq_cst); }
 
   // Gives every message that has arrived to `sink`, in the order of each sender; messages of one
   // sender never go to two threads at once. First sends what was kept back; true when there was
