@@ -75,7 +75,8 @@ CommunicatorImpl::CommunicatorImpl(Options options, HostMap hosts, bool spin,
         std::make_unique<Transport>(std::move(segment), options_.host), &pool_,
         Exchange::Launches{
             .find = [this](LaunchId id) { return FindLaunch(id); },
-            .abort = [this](LaunchId id, const absl::Status& cause) { AbortLaunch(id, cause); }});
+            .abort = [this](LaunchId id, const absl::Status& cause) { AbortLaunch(id, cause); }},
+        /*linger=*/!spin);
     rendezvous_.set_exchange(exchange_.get());
   }
   watchdog_ = std::make_unique<Watchdog>(LookInterval(options_.timeout), [this] {

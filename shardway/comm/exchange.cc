@@ -1,5 +1,7 @@
 #include "shardway/comm/exchange.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -17,6 +19,7 @@ namespace {
 
 // A poller looks by itself this often, should a peer have died between its message and its ring.
 constexpr int kSleepMilliseconds = 50;
+constexpr std::chrono::microseconds kLingerTime{40};
 constexpr size_t kDroppedRemembered = 1024;
 
 template <typename... Args>
@@ -28,11 +31,13 @@ absl::Status Protocol(const Slot& slot, int from, const Args&... args) {
 
 }  // namespace
 
-Exchange::Exchange(std::unique_ptr<Transport> transport, WorkPool* pool, Launches launches)
+Exchange::Exchange(std::unique_ptr<Transport> transport, WorkPool* pool, Launches launches,
+                   bool linger)
     : transport_(std::move(transport)),
       pool_(*pool),
       launches_(std::move(launches)),
       transfers_(transport_.get()),
+      linger_(linger),
       poller_([this] { Loop(); }) {}
 
 Exchange::~Exchange() {
@@ -44,20 +49,32 @@ Exchange::~Exchange() {
 void Exchange::Loop() {
   const ScopedXlaFloatMode float_mode;
   while (!stopping_.load(std::memory_order_acquire)) {
-    Poll({});
+    const bool worked = Poll({});
     RetryDeferred();
     transfers_.Wake();
+    if (worked && linger_) Linger();
     transport_->Sleep(kSleepMilliseconds, stopping_);
   }
 }
 
+void Exchange::Linger() {
+  StartPolling();
+  auto end = std::chrono::steady_clock::now() + kLingerTime;
+  while (std::chrono::steady_clock::now() < end) {
+    ::sched_yield();
+    if (Poll({})) end = std::chrono::steady_clock::now() + kLingerTime;
+  }
+  StopPolling({});
+}
+
 // --- receiving ---
 
-void Exchange::Poll(Scheduler scheduler) {
-  if (!transport_->HasWork()) return;
+bool Exchange::Poll(Scheduler scheduler) {
+  if (!transport_->HasWork()) return false;
   ReadyList ready;
   Receive(&ready);
   Run(ready, scheduler);
+  return true;
 }
 
 void Exchange::StopPolling(Scheduler scheduler) {

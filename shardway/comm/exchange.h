@@ -41,14 +41,16 @@ class Exchange {
     // Something is wrong with a launch: fail it here and elsewhere.
     std::function<void(int32_t, const absl::Status&)> abort;
   };
-  Exchange(std::unique_ptr<Transport> transport, WorkPool* pool, Launches launches);
+  // `linger`: there are more devices than cores, so that devices don't spin; the poller looks a
+  // little longer before it sleeps, giving way to everybody else.
+  Exchange(std::unique_ptr<Transport> transport, WorkPool* pool, Launches launches, bool linger);
   ~Exchange();
 
   // All local members of `slot` have arrived; the caller has claimed it and leaves it to the
   // exchange.
   void Arrived(Launch& launch, Slot& slot, Scheduler scheduler);
-  // Takes what has come from other hosts and carries on with it.
-  void Poll(Scheduler scheduler);
+  // Takes what has come from other hosts and carries on with it. False: nothing had.
+  bool Poll(Scheduler scheduler);
 
   // For a device that spins on a collective between hosts: between the two it calls Poll all the
   // time, and the others save their rings.
@@ -116,6 +118,7 @@ class Exchange {
   void GatherRemote(Slot& slot, Work* work);
   int Participant(const GroupPlan& group) const;
   void Loop();
+  void Linger();
 
   const std::unique_ptr<Transport> transport_;
   WorkPool& pool_;
@@ -126,6 +129,7 @@ class Exchange {
   std::deque<int32_t> dropped_ SHARDWAY_GUARDED_BY(early_mutex_);  // launches that ended badly here
   Mutex deferred_mutex_;
   std::vector<Deferred> deferred_ SHARDWAY_GUARDED_BY(deferred_mutex_);
+  const bool linger_;
   std::atomic<bool> stopping_{false};
   std::thread poller_;
 };
