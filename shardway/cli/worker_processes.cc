@@ -12,9 +12,9 @@
 namespace shardway::cli {
 namespace {
 
-// A worker reads at once whatever it is sent; one that leaves this much unread for so long is
-// frozen.
-constexpr wire::ChannelOptions kChannelOptions = {.ring_bytes = size_t{4} << 20,
+// A worker reads at once whatever it is sent; one that leaves a full ring unread for so long is
+// frozen. The rings stay in the cores' caches; what doesn't fit waits in the controller's outbox.
+constexpr wire::ChannelOptions kChannelOptions = {.ring_bytes = size_t{256} << 10,
                                                   .send_timeout = std::chrono::seconds(10)};
 
 }  // namespace

@@ -19,6 +19,8 @@ namespace shardway::front {
 namespace {
 
 constexpr Duration kHelloTimeout = std::chrono::seconds(30);
+// Stays in the cores' caches; what doesn't fit waits in the session's outbox.
+constexpr wire::ChannelOptions kChannelOptions = {.ring_bytes = size_t{256} << 10};
 constexpr int kMaxBatch = 256;  // messages handled in one turn of the controller
 
 absl::Status ReceiveHello(wire::Channel& channel, wire::Hello* hello) {
@@ -100,7 +102,7 @@ void SayGoodbye(const absl::Status& status, SessionChannel& sink) {
 
 absl::Status ServeSession(controller::Controller& controller, wire::UniqueFd socket) {
   SHARDWAY_ASSIGN_OR_RETURN(std::unique_ptr<wire::Channel> made,
-                            wire::MakeSharedMemoryChannel(std::move(socket)));
+                            wire::MakeSharedMemoryChannel(std::move(socket), kChannelOptions));
   auto sink = std::make_shared<SessionChannel>(std::move(made));
   wire::Channel& channel = sink->channel();
   wire::Hello hello;
