@@ -14,6 +14,7 @@
 #include "shardway/ir/text_writer.h"
 #include "shardway/ir/verify.h"
 #include "shardway/sharding/hlo_sharding.h"
+#include "shardway/spmd/partial_sort.h"
 #include "shardway/spmd/partitioner.h"
 #include "shardway/spmd/propagation.h"
 
@@ -118,6 +119,7 @@ absl::StatusOr<Partitioned> CompileWith(const Request& request, const Options& o
   SHARDWAY_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, ir::ReadArtifact(request.artifact));
   SHARDWAY_RETURN_IF_ERROR(ir::Verify(*module));
   SHARDWAY_ASSIGN_OR_RETURN(spmd::Program program, Flatten(*module, request));
+  spmd::ShortenSorts(program);
   const ir::Function& main = *program.module->main();
   const spmd::Rules rules(program);
   std::vector<Sharding> shardings = Propagate(program, rules);

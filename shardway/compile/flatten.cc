@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
 #include "shardway/compile/annotations.h"
+#include "shardway/compile/approx_top_k.h"
 #include "shardway/compile/manual_axes.h"
 #include "shardway/compile/mesh_of_module.h"
 #include "shardway/compile/scalar_body.h"
@@ -321,7 +322,18 @@ class Flattener {
   absl::Status CustomCall(const ir::Op& op, ir::Region* into, AxisSet manual) {
     const std::string_view target = op.String("call_target_name");
     const bool conversion = target == spmd::kFullToShard || target == spmd::kShardToFull;
-    if (target != "Sharding" && !conversion) return Other(op, into, manual);
+    if (IsApproxTopK(op)) {
+      SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Op*> made,
+                                LowerApproxTopK(from_, op, into, *to_, cloner_));
+      for (const ir::Op* one : made) SetManual(one, manual);
+      return absl::OkStatus();
+    }
+    if (target != "Sharding" && !conversion) {
+      if (op.Find("called_computations") == nullptr) return Other(op, into, manual);
+      return absl::UnimplementedError(
+          absl::StrCat("custom call ", std::string(target), " at ", op.location->ToString(),
+                       ": a call that calls functions of the module is not supported"));
+    }
     if (op.operands.size() != 1 || op.results.size() != 1) {
       return absl::InvalidArgumentError(absl::StrCat(std::string(target), " at ",
                                                      op.location->ToString(),

@@ -53,13 +53,18 @@ class Chooser {
                      [&](size_t a, size_t b) { return Bytes(tensors_[a]) > Bytes(tensors_[b]); });
     FactorAxes best(rule_.factors.size());
     double best_cost = Cost(best);
-    auto consider = [&](FactorAxes candidate) {
-      Normalize(candidate);
+    auto price = [&](FactorAxes candidate) {
       const double cost = Cost(candidate);
       if (cost < best_cost) {
         best_cost = cost;
         best = std::move(candidate);
       }
+    };
+    auto consider = [&](FactorAxes candidate) {
+      const FactorAxes asked = candidate;
+      Normalize(candidate);
+      if (candidate != asked) Move(asked, candidate, price);
+      price(std::move(candidate));
     };
     consider(std::move(axes));
     for (size_t seed = 0; seed < std::min(order.size(), kMaxSeeds); ++seed) {
@@ -76,10 +81,14 @@ class Chooser {
   }
 
  private:
-  // Factors that meet in no tensor, not even by way of others, are loops of their own (a barrier
-  // over several values): each may use all axes.
+  // Factors that meet in no tensor, not even by way of others, are loops of their own (a collective
+  // of several values): each may use all axes. Not so where partial results are combined: the rows
+  // of a table and the lookups into it are loops over the same elements.
   void FindLoops() {
     loop_of_.resize(rule_.factors.size());
+    for (const Factor& f : rule_.factors) {
+      if (f.kind == Factor::Kind::kReduction) return;  // one loop
+    }
     std::iota(loop_of_.begin(), loop_of_.end(), 0);
     auto root = [&](int f) {
       while (loop_of_[f] != f) f = loop_of_[f] = loop_of_[loop_of_[f]];
@@ -157,6 +166,46 @@ class Chooser {
     }
   }
 
+  // Axes that a factor had to give up may split another one (a sort along a split dimension: its
+  // rows are sorted elsewhere, by an all-to-all): every pass-through factor is tried, of those that
+  // do not divide only the longest.
+  template <typename Price>
+  void Move(const FactorAxes& asked, const FactorAxes& candidate, const Price& price) const {
+    AxisList dropped;
+    for (size_t f = 0; f < asked.size(); ++f) {
+      for (size_t i = candidate[f].size(); i < asked[f].size(); ++i) dropped.push_back(asked[f][i]);
+    }
+    AxisSet used = 0;
+    for (const AxisList& axes : candidate) used |= sharding::ToSet(axes);
+    if (dropped.empty() || (used & sharding::ToSet(dropped)) != 0 ||
+        __builtin_popcountll(sharding::ToSet(dropped)) != static_cast<int>(dropped.size())) {
+      return;
+    }
+    int longest = -1;
+    int64_t longest_left = 0;
+    auto move_to = [&](size_t f) {
+      FactorAxes moved = candidate;
+      moved[f].insert(moved[f].end(), dropped.begin(), dropped.end());
+      FactorAxes normal = moved;
+      Normalize(normal);
+      if (normal == moved) price(std::move(moved));
+    };
+    for (size_t f = 0; f < asked.size(); ++f) {
+      if (rule_.factors[f].kind != Factor::Kind::kPassThrough) continue;
+      const int64_t parts = mesh_.SizeOf(candidate[f]) * mesh_.SizeOf(dropped);
+      if (rule_.factors[f].size % parts == 0) {
+        move_to(f);
+        continue;
+      }
+      const int64_t left = sharding::CeilDiv(rule_.factors[f].size, mesh_.SizeOf(candidate[f]));
+      if (left > longest_left) {
+        longest = static_cast<int>(f);
+        longest_left = left;
+      }
+    }
+    if (longest >= 0) move_to(longest);
+  }
+
   // Whether everything is as it must be already.
   bool Free(const FactorAxes& axes) const {
     if (PendingAxes(rule_, axes) != 0) return false;
@@ -188,8 +237,12 @@ class Chooser {
 
   double CombineCost(const ir::Type& type, const Sharding& from, const Sharding& to,
                      AxisSet pending) const {
-    const CombinePlan plan = PlanCombine(type, from, to, pending, mesh_);
     double bytes = static_cast<double>(LocalType(type, from, mesh_).num_bytes());
+    if (rule_.combine == collective::Reduction::kNone) {  // a room of its own gathers all parts
+      const double others = static_cast<double>(mesh_.SizeOf(pending) - 1);
+      return kCollectivePrice + bytes * others + ReshardCost(type, from, to, mesh_);
+    }
+    const CombinePlan plan = PlanCombine(type, from, to, pending, mesh_);
     double cost = 0;
     for (const auto& scatter : plan.scatters) {
       const int64_t n = mesh_.SizeOf(scatter.axes);

@@ -1,12 +1,18 @@
 // gather. Windows that span their dimension pass through, and so do the dimensions of the indices
-// (the lookups themselves) and batching dimensions. A dimension addressed by the indices with
-// windows of one element (the rows of an embedding) may be split too: every part looks up what it
-// holds, gives zeros for the rest, and the parts are summed.
+// (the lookups themselves), batching dimensions, and dimensions that an index counts along
+// (parallel_indices.h). Any other dimension addressed by the indices may be split too: every part
+// gives what it holds of the windows, zeros for the rest, and the parts are summed.
+//
+//   rows, windows of one element     a part looks up what it can, and masks the rest
+//   longer windows                   they may reach over the end of a tile, which gets margins
 #include <algorithm>
+#include <limits>
 
 #include "shardway/base/status_macros.h"
+#include "shardway/spmd/dynamic_window.h"
 #include "shardway/spmd/gather_dims.h"
 #include "shardway/spmd/index_shift.h"
+#include "shardway/spmd/parallel_indices.h"
 #include "shardway/spmd/room.h"
 
 namespace shardway::spmd {
@@ -19,47 +25,36 @@ bool In(const std::vector<int64_t>& list, int64_t v) {
   return std::find(list.begin(), list.end(), v) != list.end();
 }
 
-// Indices, clamped to the whole as StableHLO clamps them, then counted from this device's tile.
-ir::Value* LocalIndices(LocalOp& local, const GatherDims& dims, ir::Value* offsets) {
+// Indices clamped to the whole as StableHLO clamps them.
+ir::Value* ClampedIndices(LocalOp& local, const GatherDims& dims) {
   ir::Builder& b = local.e.b();
-  const ir::Type& indices = local.operands[1]->type;
+  ir::Value* indices = local.operands[1];
+  if (ElementBits(indices->type.element) < 32) indices = WideIndices(b, indices);
   const ir::Type& whole = local.op.operand(0)->type;
   const auto& sizes = local.op.IntList("slice_sizes");
   std::vector<int64_t> last;
   for (int64_t d : dims.index_map) last.push_back(std::max<int64_t>(0, whole.dims[d] - sizes[d]));
-  ir::Value* limit = b.IntVector(indices.element, last);
-  ir::Value* max;
-  if (dims.index_vector_dim >= indices.rank()) {
-    max = b.BroadcastInDim(b.Reshape(limit, {}), indices.dims, {});
-  } else {
-    const int64_t to[] = {dims.index_vector_dim};
-    max = b.BroadcastInDim(limit, indices.dims, to);
-  }
-  ir::Value* clamped = b.Clamp(b.SplatInt(indices, 0), local.operands[1], max);
-  return b.Binary(ir::OpKind::kSubtract, clamped, offsets);
+  ir::Value* clamped =
+      b.Clamp(b.SplatInt(indices->type, 0), indices, PerComponent(b, dims, indices->type, last));
+  return WideIndices(b, clamped);
 }
 
-// Which lookups fall into this device's tile: i1 over the scatter dimensions of the result.
-ir::Value* Hits(LocalOp& local, const GatherDims& dims, ir::Value* local_indices) {
+// Which lookups fall into this device's tile along `rows`: i1 over the scatter dimensions of the
+// result.
+ir::Value* Hits(LocalOp& local, const GatherDims& dims, const std::vector<int64_t>& rows,
+                ir::Value* local_indices) {
   ir::Builder& b = local.e.b();
   const ir::Type& type = local_indices->type;
   const ir::Type& tile = local.operands[0]->type;
-  const Sharding& sharding = local.operand_shardings[0];
-  std::vector<int64_t> size;
+  std::vector<int64_t> least, size;
   for (int64_t d : dims.index_map) {
-    const bool split = In(dims.single_dims, d) && !sharding.dims[d].empty();
-    size.push_back(split ? tile.dims[d] : local.op.operand(0)->type.dims[d] + 1);
-  }
-  ir::Value* limit = b.IntVector(type.element, size);
-  if (dims.index_vector_dim >= type.rank()) {
-    limit = b.BroadcastInDim(b.Reshape(limit, {}), type.dims, {});
-  } else {
-    const int64_t to[] = {dims.index_vector_dim};
-    limit = b.BroadcastInDim(limit, type.dims, to);
+    const bool row = In(rows, d);
+    least.push_back(row ? 0 : std::numeric_limits<int32_t>::min());
+    size.push_back(row ? tile.dims[d] : std::numeric_limits<int32_t>::max());
   }
   ir::Value* inside =
-      b.Binary(ir::OpKind::kAnd, b.Compare("GE", local_indices, b.SplatInt(type, 0)),
-               b.Compare("LT", local_indices, limit));
+      b.Binary(ir::OpKind::kAnd, b.Compare("GE", local_indices, PerComponent(b, dims, type, least)),
+               b.Compare("LT", local_indices, PerComponent(b, dims, type, size)));
   if (dims.index_vector_dim >= type.rank()) return inside;
   // All components of an index: their conjunction along the index vector.
   ir::Dims kept;
@@ -99,14 +94,13 @@ OpRule GatherRule(const ir::Op& op) {
     index[dims.index_vector_dim] = {
         rule.AddFactor(indices.dims[dims.index_vector_dim], kReplicated)};
   }
-  for (size_t i = 0; i < dims.batch_whole.size(); ++i)
-    from[dims.batch_whole[i]] = index[dims.batch_indices[i]];
   for (size_t i = 0; i < dims.window_whole.size(); ++i) {
     const int64_t d = dims.window_whole[i];
     if (sizes[d] == whole.dims[d]) {
       from[d] = result[dims.window_dims[i]] = {rule.AddFactor(whole.dims[d])};
     } else {
-      from[d] = {rule.AddFactor(whole.dims[d], kReplicated)};
+      const bool addressed = In(dims.index_map, d) && sizes[d] > 0;
+      from[d] = {rule.AddFactor(whole.dims[d], addressed ? kReduction : kReplicated)};
       result[dims.window_dims[i]] = {rule.AddFactor(sizes[d], kReplicated)};
     }
   }
@@ -114,32 +108,52 @@ OpRule GatherRule(const ir::Op& op) {
     const bool rows = sizes[d] == 1 && In(dims.index_map, d);
     from[d] = {rule.AddFactor(whole.dims[d], rows ? kReduction : kReplicated)};
   }
+  for (size_t i = 0; i < dims.batch_whole.size(); ++i)
+    from[dims.batch_whole[i]] = index[dims.batch_indices[i]];
+  for (const auto& [d, along] : ParallelDims(dims, whole, op.operand(1))) from[d] = index[along];
   rule.operands = {std::move(from), std::move(index)};
   rule.results = {std::move(result)};
   return rule;
 }
 
 LocalResults EmitGather(LocalOp& local) {
-  const GatherDims dims = GatherDims::OfGather(local.op);
-  ir::AttrDict attributes = local.op.attributes;
-  std::vector<int64_t> sizes = local.op.IntList("slice_sizes");
-  const ir::Type& tile = local.operands[0]->type;
-  for (int64_t d : dims.window_whole) {
-    if (!local.operand_shardings[0].dims[d].empty()) sizes[d] = tile.dims[d];
-  }
-  ir::Set(attributes, "slice_sizes", std::move(sizes));
-  ir::Value* offsets =
-      TileOffsets(local.e, local.operands[1], dims.index_vector_dim, dims.index_map,
-                  dims.single_dims, local.operand_shardings[0], tile);
-  if (offsets == nullptr) return EmitWith(local, std::move(attributes));
   ir::Builder& b = local.e.b();
-  local.operands[1] = LocalIndices(local, dims, offsets);
-  ir::Value* hits = Hits(local, dims, local.operands[1]);
+  const GatherDims dims = GatherDims::OfGather(local.op);
+  const Sharding& sharding = local.operand_shardings[0];
+  const ir::Type tile = local.operands[0]->type;
+  std::vector<int64_t> sizes = local.op.IntList("slice_sizes");
+  std::vector<int64_t> margin(tile.rank());
+  std::vector<int64_t> rows;  // split dimensions of which a part may miss a lookup
+  bool shifted = false;
+  for (int64_t d = 0; d < tile.rank(); ++d) {
+    const Factor& factor = local.rule.factors[local.rule.operands[0][d][0]];
+    const bool full = factor.kind == Factor::Kind::kPassThrough && In(dims.window_whole, d);
+    if (full) {
+      if (!sharding.dims[d].empty()) sizes[d] = tile.dims[d];
+    } else if (Addressed(dims, sharding, d)) {
+      shifted = true;
+      if (factor.kind != kReduction) continue;  // parallel
+      if (sizes[d] == 1) rows.push_back(d);
+      if (sizes[d] > 1) margin[d] = sizes[d];
+    }
+  }
+  if (shifted) {
+    local.operands[1] = ToLocal(local.e, dims, ClampedIndices(local, dims), sharding, tile, margin);
+  }
+  if (std::any_of(margin.begin(), margin.end(), [](int64_t m) { return m > 0; })) {
+    ir::Value* fill = NeutralOfSum(b, ir::Type::Scalar(tile.element));
+    local.operands[0] = b.Pad(local.operands[0], fill, margin, margin);
+  }
+  ir::Value* hits = rows.empty() ? nullptr : Hits(local, dims, rows, local.operands[1]);
+  ir::AttrDict attributes = local.op.attributes;
+  ir::Set(attributes, "slice_sizes", std::move(sizes));
   SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
                             EmitWith(local, std::move(attributes)));
-  const ir::Type& type = results[0]->type;
-  ir::Value* mask = b.BroadcastInDim(hits, type.dims, dims.scatter_dims);
-  results[0] = b.Select(mask, results[0], b.SplatInt(type, 0));
+  if (hits != nullptr) {
+    const ir::Type& type = results[0]->type;
+    ir::Value* mask = b.BroadcastInDim(hits, type.dims, dims.scatter_dims);
+    results[0] = b.Select(mask, results[0], NeutralOfSum(b, type));
+  }
   return results;
 }
 

@@ -3,16 +3,25 @@
 
 #include <vector>
 
+#include "shardway/spmd/gather_dims.h"
 #include "shardway/spmd/room.h"
 
 namespace shardway::spmd {
 
-// The offset of this device's tile along the dimensions of `whole` that the components of an index
-// address, broadcast to the indices' shape; null when none of them is split. `map` is the index
-// map, `single` the dimensions whose windows are one element (only those may be split and
-// addressed).
-ir::Value* TileOffsets(Emitter& e, ir::Value* indices, int64_t index_vector_dim,
-                       const std::vector<int64_t>& map, const std::vector<int64_t>& single,
-                       const Sharding& sharding, const ir::Type& local_type);
+// Indices of a signed type of 32 bits or more, so that what is subtracted fits. An unsigned index
+// beyond that type's range becomes negative: out of bounds still.
+ir::Value* WideIndices(ir::Builder& b, ir::Value* indices);
+
+// One number for each component of an index, broadcast to the shape of `indices`.
+ir::Value* PerComponent(ir::Builder& b, const GatherDims& dims, const ir::Type& indices,
+                        const std::vector<int64_t>& values);
+
+// Whether `whole`'s dimension d is addressed by an index and split.
+bool Addressed(const GatherDims& dims, const Sharding& sharding, int64_t d);
+
+// Indices counted from where this device's tile begins, in all dimensions that are addressed and
+// split, and `margin[d]` before it. The same value when there are none.
+ir::Value* ToLocal(Emitter& e, const GatherDims& dims, ir::Value* indices, const Sharding& sharding,
+                   const ir::Type& tile, const std::vector<int64_t>& margin);
 
 }  // namespace shardway::spmd

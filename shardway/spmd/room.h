@@ -79,6 +79,7 @@ OpRule PadRule(const ir::Op&);
 OpRule ConcatenateRule(const ir::Op&);
 OpRule ReverseRule(const ir::Op&);
 OpRule SortRule(const ir::Op&);
+LocalResults EmitSort(LocalOp&);
 OpRule GatherRule(const ir::Op&);
 LocalResults EmitGather(LocalOp&);
 OpRule ScatterRule(const ir::Op&);

@@ -19,7 +19,7 @@ const Room& RoomOf(ir::OpKind kind) {
   static constexpr Room kPad = {PadRule, EmitAsIs};
   static constexpr Room kConcatenate = {ConcatenateRule, EmitAsIs};
   static constexpr Room kReverse = {ReverseRule, EmitAsIs};
-  static constexpr Room kSort = {SortRule, EmitAsIs};
+  static constexpr Room kSort = {SortRule, EmitSort};
   static constexpr Room kGather = {GatherRule, EmitGather};
   static constexpr Room kScatter = {ScatterRule, EmitScatter};
   static constexpr Room kCollective = {CollectiveRule, EmitCollective};

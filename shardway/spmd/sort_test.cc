@@ -1,0 +1,76 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "shardway/spmd/partial_sort.h"
+#include "shardway/spmd/test_program.h"
+
+namespace shardway::spmd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+ir::Value* Sort(TestProgram& p, ir::Value* x, int64_t dim) {
+  ir::AttrDict attributes;
+  ir::Set(attributes, "dimension", dim);
+  ir::Set(attributes, "is_stable", true);
+  ir::Op* op = p.b.Create(ir::OpKind::kSort, {&x, 1}, {&x->type, 1}, std::move(attributes));
+  ir::Region* body = p.module->AddRegion(op);
+  const ir::Type f32 = ir::Type::Scalar(ElementType::kF32);
+  ir::Value* left = p.module->AddArgument(body, f32);
+  ir::Value* right = p.module->AddArgument(body, f32);
+  ir::Builder b(p.module.get(), body);
+  ir::Value* before = b.Compare("LT", left, right);
+  b.Return({&before, 1});
+  return op->result();
+}
+
+TEST(Sort, AlongASplitDimensionMovesTheSplitToAnother) {
+  TestProgram p;
+  ir::Value* x = p.Argument({1024, 4096}, Sharding{{{}, kY}});
+  p.Return({p.Constrain(Sort(p, x, 1), Sharding{{{}, kY}})});
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_to_all f32[1024,1024]"),
+                                           HasSubstr("all_to_all f32[256,4096]")));
+}
+
+TEST(Sort, OfAVectorIsGathered) {
+  TestProgram p;
+  ir::Value* x = p.Argument({4096}, Sharding{{kY}});
+  p.Return({p.Constrain(Sort(p, x, 0), Sharding{{kY}})});
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_gather f32[1024]")));
+}
+
+ir::Value* FirstOf(TestProgram& p, ir::Value* sorted, int64_t k) {
+  return p.b.Slice(sorted, std::vector<int64_t>{0, 0},
+                   std::vector<int64_t>{sorted->type.dims[0], k});
+}
+
+TEST(Sort, OfWhichOnlyTheBeginningIsUsedGathersTheFirstOfEveryPart) {
+  for (const int64_t columns : {4096, 4093}) {
+    TestProgram p;
+    ir::Value* x = p.Argument({6, columns}, Sharding{{{}, kY}});
+    ir::Value* top = FirstOf(p, Sort(p, x, 1), 5);
+    ShortenSorts(p.program);
+    p.Return({p.Constrain(top, Sharding{{{}, {}}})});
+    EXPECT_THAT(p.Collectives(),
+                ElementsAre("all_gather f32[6,5] along dimension 1 over axes [1] of [2,4]"));
+  }
+}
+
+TEST(ShortenSorts, LooksAtEveryUse) {
+  TestProgram p;
+  ir::Value* x = p.Argument({6, 100}, Sharding{{{}, kY}});
+  ir::Value* a = Sort(p, x, 1);
+  ir::Value* b = Sort(p, x, 1);
+  ir::Value* c = Sort(p, x, 1);
+  ir::Value* uses[] = {FirstOf(p, a, 5), FirstOf(p, a, 9), FirstOf(p, b, 5),
+                       p.b.Unary(ir::OpKind::kTanh, b), FirstOf(p, c, 100)};
+  ShortenSorts(p.program);
+  p.Return({uses[0], uses[1], uses[2], uses[3], uses[4]});
+  EXPECT_EQ(a->type.dims[1], 9);
+  EXPECT_EQ(b->type.dims[1], 100);
+  EXPECT_EQ(c->type.dims[1], 100);
+}
+
+}  // namespace
+}  // namespace shardway::spmd
