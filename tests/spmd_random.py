@@ -1,0 +1,156 @@
+"""Random operators on random shardings, each against its unsharded twin; padding is poisoned.
+
+Several cases make one program, so that compiling it pays; a program that fails is taken apart.
+
+    python spmd_random.py [--cases N] [--seed S] [--only FAMILY] [--case SEED]
+        prints {"seed": S, "cases": n, "uneven": m, "wrong": {name: error}}; a case is repeated by its
+        own seed: --case
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+from spmd_oracle import twin
+from spmd_random_ops import FAMILIES, Draw, Op
+
+MESHES = [(8,), (2, 4), (4, 2), (2, 2, 2), (3,), (2, 3), (5,), (4,)]
+A_PROGRAM = 8  # cases
+# XLA's fft on CPU refuses the layout that XLA itself gives to the result of an all-gather.
+XLA_FFT = "fft_thunk.cc"
+
+
+class Case:
+    """An operator with a sharding for every argument and result."""
+
+    def __init__(self, seed: int, mesh: Mesh, only: str = "") -> None:
+        draw = Draw(seed)
+        families = [f for f in FAMILIES if f.__name__ == only] or FAMILIES
+        self.op: Op = draw.of(families)(draw)
+        self.mesh = mesh
+        results = jax.tree.leaves(jax.eval_shape(self.op.fn, *self.op.args))
+        self.operands = [self.spec(draw, a.shape) for a in self.op.args]
+        self.results = [self.spec(draw, r.shape) for r in results]
+        # A result that nobody annotates is propagation's to lay out.
+        self.free = [draw.chance(0.3) for _ in results]
+        self.name = f"{seed}: {self.op.name} {self.operands} to {self.results} on {mesh.shape}"
+        shapes = [a.shape for a in self.op.args] + [r.shape for r in results]
+        self.uneven = any(
+            size % mesh_size(mesh, axes) != 0
+            for shape, spec in zip(shapes, self.operands + self.results, strict=True)
+            for size, axes in zip(shape, spec, strict=False)
+        )
+
+    def spec(self, draw: Draw, shape: tuple[int, ...]) -> P:
+        """Axes dealt out to dimensions; some are left over."""
+        dims: list[list[str]] = [[] for _ in shape]
+        for axis in draw.rng.permutation(list(self.mesh.axis_names)):
+            if shape and draw.chance(0.75):
+                dims[draw.between(0, len(shape) - 1)].append(str(axis))
+        return P(*(tuple(axes) if axes else None for axes in dims))
+
+    def sharded(self, *values: jax.Array) -> list[jax.Array]:
+        def hold(v: jax.Array, spec: P) -> jax.Array:
+            return lax.with_sharding_constraint(v, NamedSharding(self.mesh, spec))
+
+        held = [hold(v, s) for v, s in zip(values, self.operands, strict=True)]
+        results = jax.tree.leaves(self.op.fn(*held))
+        return [
+            r if free else hold(r, s)
+            for r, s, free in zip(results, self.results, self.free, strict=True)
+        ]
+
+    def whole(self, *values: jax.Array) -> list[jax.Array]:
+        return jax.tree.leaves(self.op.fn(*values))
+
+
+def mesh_size(mesh: Mesh, axes: Any) -> int:
+    names = (axes,) if isinstance(axes, str) else axes or ()
+    return int(np.prod([mesh.shape[a] for a in names]))
+
+
+def mesh_of(shape: tuple[int, ...]) -> Mesh:
+    devices = jax.devices()[: int(np.prod(shape))]
+    return Mesh(np.array(devices).reshape(shape), ("x", "y", "z")[: len(shape)])
+
+
+def run(cases: list[Case]) -> None:
+    """All of them as one program."""
+
+    def both(which: Callable[[Case], Any]) -> Callable[..., list[Any]]:
+        def program(*values: jax.Array) -> list[Any]:
+            results, at = [], 0
+            for case in cases:
+                n = len(case.op.args)
+                results.append(which(case)(*values[at : at + n]))
+                at += n
+            return results
+
+        return program
+
+    args = [a for case in cases for a in case.op.args]
+    whole = both(lambda c: c.whole)
+    twin(
+        both(lambda c: c.sharded),
+        args,
+        mesh=cases[0].mesh,
+        out=jax.tree.map(lambda _: P(), jax.eval_shape(whole, *args)),
+        reference=whole,
+        tolerance=1e-4,
+    )
+
+
+def faults(cases: list[Case]) -> dict[str, str]:
+    try:
+        run(cases)
+        return {}
+    except Exception as error:
+        together = error
+        if XLA_FFT in str(error):
+            cases = [c for c in cases if "fft" not in c.op.name]
+        if len(cases) == 1:
+            return {cases[0].name: "".join(traceback.format_exception_only(error))[-1500:]}
+    wrong: dict[str, str] = {}
+    for case in cases:
+        wrong |= faults([case])
+    if not wrong and XLA_FFT not in str(together):
+        return {" | ".join(c.name for c in cases): f"only together: {together}"[-3000:]}
+    return wrong
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cases", type=int, default=64)
+    parser.add_argument("--seed", type=int, default=int(np.random.SeedSequence().entropy) % 10**9)  # type: ignore[arg-type]
+    parser.add_argument("--only", default="")
+    parser.add_argument("--case", type=int)
+    options = parser.parse_args()
+    if options.case is not None:
+        shape = MESHES[options.case % len(MESHES)]
+        print(json.dumps(faults([Case(options.case, mesh_of(shape), options.only)]), indent=1))
+        return
+    wrong: dict[str, str] = {}
+    uneven = count = 0
+    draw = np.random.default_rng(options.seed)
+    while count < options.cases:
+        index = int(draw.integers(len(MESHES)))
+        # The seed of a case names its mesh too.
+        seeds = draw.integers(10**6, size=A_PROGRAM) * len(MESHES) + index
+        cases = [Case(int(s), mesh_of(MESHES[index]), options.only) for s in seeds]
+        wrong |= faults(cases)
+        uneven += sum(c.uneven for c in cases)
+        count += len(cases)
+    print(json.dumps({"seed": options.seed, "cases": count, "uneven": uneven, "wrong": wrong}))
+
+
+if __name__ == "__main__":
+    main()
