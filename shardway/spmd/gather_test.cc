@@ -11,9 +11,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using List = std::vector<int64_t>;
 
-ir::Value* Indices(TestProgram& p, List dims, Sharding sharding) {
-  ir::Value* v =
-      p.module->AddArgument(p.main->body, ir::Type::Tensor(ElementType::kI32, std::move(dims)));
+ir::Value* Indices(TestProgram& p, const List& dims, Sharding sharding) {
+  ir::Value* v = p.module->AddArgument(p.main->body, ir::Type::Tensor(ElementType::kI32, dims));
   p.main->arg_attrs.emplace_back();
   p.Annotate(v, std::move(sharding));
   return v;

@@ -26,6 +26,7 @@ LocalResults SortFirst(LocalOp& local, std::vector<ir::Value*> operands, ir::Val
   const int64_t dim = SortedDim(local.op);
   if (padding != nullptr) operands.push_back(padding);
   std::vector<ir::Type> types;
+  types.reserve(operands.size());
   for (const ir::Value* v : operands) types.push_back(v->type);
   ir::AttrDict attributes = local.op.attributes;
   ir::Erase(attributes, kFirstOnly);
