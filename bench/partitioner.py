@@ -1,6 +1,6 @@
 """What our partitioner sends beside XLA's, program by program, and how fast it compiles.
 
-Every program of partition_arithmetic.py, partition_movement.py and partition_models.py is lowered once by JAX. `shardway-compile`
+Every program of partition_arithmetic.py, partition_movement.py, partition_order.py and partition_models.py is lowered once by JAX. `shardway-compile`
 partitions it; XLA's own partitioner does the same inside JAX's CPU backend, with Shardy and without, and
 is read directly after its SPMD partitioning. The better of the two is what we are measured against.
 
@@ -48,6 +48,7 @@ from jaxlib import _jax
 from partition_arithmetic import arithmetic
 from partition_models import models
 from partition_movement import movement_programs
+from partition_order import ordered
 from partition_program import Program, mesh_of
 
 # XLA's partitioned programs, which never change.
@@ -55,7 +56,7 @@ CACHE = Path(__file__).resolve().parent.parent / "build" / "partitioner_cache"
 
 
 def every_program() -> dict[str, Program]:
-    return {p.name: p for p in [*arithmetic(), *movement_programs(), *models()]}
+    return {p.name: p for p in [*arithmetic(), *movement_programs(), *ordered(), *models()]}
 
 
 def shardings(tree: Any, mesh: jax.sharding.Mesh) -> Any:

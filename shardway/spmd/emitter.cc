@@ -1,6 +1,7 @@
 #include "shardway/spmd/emitter.h"
 
 #include "shardway/ir/attribute.h"
+#include "shardway/spmd/reshard.h"
 
 namespace shardway::spmd {
 namespace {
@@ -83,8 +84,34 @@ ir::Value* Emitter::Coordinate(const AxisList& axes) {
   return index;
 }
 
+bool Emitter::HasReduction(collective::Reduction reduction, ElementType element) const {
+  using collective::Reduction;
+  if (backend_ == Backend::kFfi) return true;
+  if (reduction == Reduction::kXor) return false;
+  return element == ElementType::kI1 ||
+         (reduction != Reduction::kAnd && reduction != Reduction::kOr);
+}
+
+ir::Value* Emitter::GatherAndReduce(ir::Value* x, collective::Reduction reduction,
+                                    const AxisList& axes) {
+  const ir::Type type = x->type;
+  std::vector<int64_t> dims = {1};
+  dims.insert(dims.end(), type.dims.begin(), type.dims.end());
+  ir::Value* all = AllGather(builder_.Reshape(x, dims), 0, axes);
+  // The neutral element: every bit set for `and`, none for the others.
+  ir::Value* init = builder_.SplatInt(ir::Type::Scalar(type.element),
+                                      reduction == collective::Reduction::kAnd ? -1 : 0);
+  ir::Value* operands[] = {all, init};
+  ir::AttrDict attributes;
+  ir::Set(attributes, "dimensions", std::vector<int64_t>{0});
+  ir::Op* op = builder_.Create(ir::OpKind::kReduce, operands, {&type, 1}, std::move(attributes));
+  BuildReducer(module_, module_->AddRegion(op), reduction, type.element);
+  return op->result();
+}
+
 ir::Value* Emitter::AllReduce(ir::Value* x, collective::Reduction reduction, const AxisList& axes) {
   if (axes.empty()) return x;
+  if (!HasReduction(reduction, x->type.element)) return GatherAndReduce(x, reduction, axes);
   collective::Spec spec;
   spec.kind = collective::Kind::kAllReduce;
   spec.reduction = reduction;
@@ -106,6 +133,10 @@ ir::Value* Emitter::AllGather(ir::Value* x, int64_t dim, const AxisList& axes) {
 ir::Value* Emitter::ReduceScatter(ir::Value* x, collective::Reduction reduction, int64_t dim,
                                   const AxisList& axes) {
   if (axes.empty()) return x;
+  if (!HasReduction(reduction, x->type.element)) {
+    const int64_t tile = x->type.dims[dim] / mesh_->SizeOf(axes);
+    return SliceTile(*this, GatherAndReduce(x, reduction, axes), static_cast<int>(dim), tile, axes);
+  }
   collective::Spec spec;
   spec.kind = collective::Kind::kReduceScatter;
   spec.reduction = reduction;

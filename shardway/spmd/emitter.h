@@ -78,6 +78,11 @@ class Emitter {
   std::vector<collective::Spec> TakeSpecs() { return std::move(specs_); }
 
  private:
+  // XLA's own collectives know sums, products, minima, maxima, and logic of booleans; any other
+  // reduction is made of a gather.
+  bool HasReduction(collective::Reduction reduction, ElementType element) const;
+  ir::Value* GatherAndReduce(ir::Value* x, collective::Reduction reduction, const AxisList& axes);
+
   ir::Value* Id(int which);
   ir::Op* EmitNative(const collective::Spec& spec, absl::Span<ir::Value* const> operands,
                      absl::Span<const ir::Type> results);

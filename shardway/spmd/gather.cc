@@ -144,6 +144,7 @@ LocalResults EmitGather(LocalOp& local) {
     ir::Value* fill = NeutralOfSum(b, ir::Type::Scalar(tile.element));
     local.operands[0] = b.Pad(local.operands[0], fill, margin, margin);
   }
+  local.operands[0] = ApartForOneIndex(b, dims, local.operands[1]->type, local.operands[0]);
   ir::Value* hits = rows.empty() ? nullptr : Hits(local, dims, rows, local.operands[1]);
   ir::AttrDict attributes = local.op.attributes;
   ir::Set(attributes, "slice_sizes", std::move(sizes));

@@ -58,4 +58,12 @@ ir::Value* ToLocal(Emitter& e, const GatherDims& dims, ir::Value* indices, const
   return b.Binary(ir::OpKind::kSubtract, indices, Spread(b, dims, indices->type, vector));
 }
 
+ir::Value* ApartForOneIndex(ir::Builder& b, const GatherDims& dims, const ir::Type& indices,
+                            ir::Value* whole) {
+  for (int64_t d : dims.scatter_indices) {
+    if (indices.dims[d] != 1) return whole;
+  }
+  return b.Create(ir::OpKind::kOptimizationBarrier, {&whole, 1}, {&whole->type, 1})->result();
+}
+
 }  // namespace shardway::spmd

@@ -6,6 +6,7 @@ namespace shardway::spmd {
 namespace {
 
 constexpr int kDeepest = 12;  // operators looked through
+constexpr int64_t kLargestConstant = 1 << 20;
 
 bool IsZero(const ir::Value* v) {
   for (int depth = 0; v->def != nullptr && depth < kDeepest; ++depth) {
@@ -25,6 +26,27 @@ bool IsZero(const ir::Value* v) {
     v = v->def->operand(0);
   }
   return false;
+}
+
+// The dimension along which a constant counts.
+std::optional<int> OfConstant(const ir::Op& op) {
+  const ir::Attribute* attribute = op.Find("value");
+  const auto* value = attribute != nullptr ? attribute->get_if<ir::Constant>() : nullptr;
+  if (value == nullptr || value->splat || value->type.num_elements() > kLargestConstant)
+    return std::nullopt;
+  const std::vector<int64_t> elements = value->Ints();
+  int64_t stride = static_cast<int64_t>(elements.size());
+  for (int d = 0; d < value->type.rank(); ++d) {
+    const int64_t size = value->type.dims[d];
+    if (size == 0) return std::nullopt;
+    stride /= size;
+    if (size == 1) continue;
+    bool counts = true;
+    for (size_t i = 0; counts && i < elements.size(); ++i)
+      counts = elements[i] == static_cast<int64_t>(i) / stride % size;
+    if (counts) return d;
+  }
+  return std::nullopt;
 }
 
 std::optional<int> Find(const ir::Value* v, int depth);
@@ -68,6 +90,8 @@ std::optional<int> Find(const ir::Value* v, int depth) {
       if (v->type.dims[dim] > int64_t{1} << bits) return std::nullopt;  // it wraps
       return dim;
     }
+    case ir::OpKind::kConstant:
+      return OfConstant(*op);
     case ir::OpKind::kConvert: {
       const std::optional<int> dim = Find(op->operand(0), depth + 1);
       const int bits = std::min(ElementBits(v->type.element) - 1, 62);

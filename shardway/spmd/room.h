@@ -95,6 +95,10 @@ OpRule ConvolutionRule(const ir::Op&);
 LocalResults EmitConvolution(LocalOp&);
 OpRule ReduceWindowRule(const ir::Op&);
 OpRule BatchedLinalgRule(const ir::Op&);
+OpRule TriangularSolveRule(const ir::Op&);
+LocalResults EmitRng(LocalOp&);
+LocalResults EmitHostTransfer(LocalOp&);
 OpRule FftRule(const ir::Op&);
+LocalResults EmitFft(LocalOp&);
 
 }  // namespace shardway::spmd

@@ -28,7 +28,10 @@ const Room& RoomOf(ir::OpKind kind) {
   static constexpr Room kConvolution = {ConvolutionRule, EmitConvolution};
   static constexpr Room kReduceWindow = {ReduceWindowRule, EmitAsIs};
   static constexpr Room kLinalg = {BatchedLinalgRule, EmitAsIs};
-  static constexpr Room kFft = {FftRule, EmitAsIs};
+  static constexpr Room kTriangularSolve = {TriangularSolveRule, EmitAsIs};
+  static constexpr Room kRng = {ReplicatedRule, EmitRng};
+  static constexpr Room kHostTransfer = {ReplicatedRule, EmitHostTransfer};
+  static constexpr Room kFft = {FftRule, EmitFft};
 
   using K = ir::OpKind;
   switch (kind) {
@@ -131,8 +134,16 @@ const Room& RoomOf(ir::OpKind kind) {
     case K::kReduceWindow:
       return kReduceWindow;
     case K::kCholesky:
-    case K::kTriangularSolve:
       return kLinalg;
+    case K::kTriangularSolve:
+      return kTriangularSolve;
+    case K::kRng:
+      return kRng;
+    case K::kInfeed:
+    case K::kOutfeed:
+    case K::kSend:
+    case K::kRecv:
+      return kHostTransfer;
     case K::kFft:
       return kFft;
     default:

@@ -154,6 +154,8 @@ LocalResults EmitScatter(LocalOp& local) {
     local.operands[0] = b.Select(first, local.operands[0],
                                  b.SplatInt(tile, combine == Reduction::kProduct ? 1 : 0));
   }
+  for (size_t i = 0; i < n; ++i)
+    local.operands[i] = ApartForOneIndex(b, dims, indices->type, local.operands[i]);
   if (!std::any_of(margin.begin(), margin.end(), [](int64_t m) { return m > 0; }))
     return EmitAsIs(local);
   for (size_t i = 0; i < n; ++i) {

@@ -1,0 +1,89 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "shardway/spmd/test_program.h"
+
+namespace shardway::spmd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+ir::Value* Solve(TestProgram& p, ir::Value* a, ir::Value* b) {
+  ir::AttrDict attributes;
+  ir::Set(attributes, "left_side", true);
+  ir::Set(attributes, "lower", true);
+  ir::Set(attributes, "transpose_a", ir::EnumAttr{.kind = "transpose", .value = "NO_TRANSPOSE"});
+  ir::Value* operands[] = {a, b};
+  return p.b.Create(ir::OpKind::kTriangularSolve, operands, {&b->type, 1}, std::move(attributes))
+      ->result();
+}
+
+ir::Value* Fft(TestProgram& p, ir::Value* x) {
+  ir::AttrDict attributes;
+  ir::Set(attributes, "fft_type", ir::EnumAttr{.kind = "fft_type", .value = "FFT"});
+  ir::Set(attributes, "fft_length", std::vector<int64_t>{x->type.dims.back()});
+  return p.b.Create(ir::OpKind::kFft, {&x, 1}, {&x->type, 1}, std::move(attributes))->result();
+}
+
+ir::Value* Complex(TestProgram& p, std::vector<int64_t> dims, Sharding sharding) {
+  ir::Value* v = p.module->AddArgument(p.main->body, ir::Type::Tensor(ElementType::kC64, dims));
+  p.main->arg_attrs.emplace_back();
+  p.Annotate(v, std::move(sharding));
+  return v;
+}
+
+TEST(TriangularSolve, RightHandSidesAreProblemsOfTheirOwn) {
+  TestProgram p;
+  ir::Value* a = p.Argument({64, 64}, Sharding{{{}, {}}});
+  ir::Value* b = p.Argument({64, 30}, Sharding{{{}, kY}});
+  ir::Value* x = Solve(p, a, b);
+  p.Return({x});
+  EXPECT_EQ(p.ShardingOf(x), "[{}, {y}]");
+  EXPECT_THAT(p.Collectives(), IsEmpty());
+}
+
+TEST(Fft, OnOtherDimensionsSendsNothing) {
+  TestProgram p;
+  ir::Value* x = Complex(p, {30, 64}, Sharding{{kY, {}}});
+  p.Return({Fft(p, x)});
+  EXPECT_THAT(p.Collectives(), IsEmpty());
+}
+
+TEST(Fft, AlongASplitDimensionMovesTheSplitToAnother) {
+  TestProgram p;
+  ir::Value* x = Complex(p, {256, 512}, Sharding{{{}, kY}});
+  p.Return({p.Constrain(Fft(p, x), Sharding{{{}, kY}})});
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_to_all"), HasSubstr("all_to_all")));
+}
+
+TEST(Rng, IsTheFirstDevicesEverywhere) {
+  TestProgram p;
+  ir::Value* low = p.b.Splat(ir::Type::Scalar(ElementType::kF32), 0);
+  ir::Value* high = p.b.Splat(ir::Type::Scalar(ElementType::kF32), 1);
+  const int64_t sizes[] = {8, 4};
+  ir::Value* operands[] = {low, high, p.b.IntVector(ElementType::kI64, sizes)};
+  ir::AttrDict attributes;
+  ir::Set(attributes, "rng_distribution",
+          ir::EnumAttr{.kind = "rng_distribution", .value = "UNIFORM"});
+  const ir::Type type = TestProgram::F32({8, 4});
+  ir::Value* x =
+      p.b.Create(ir::OpKind::kRng, operands, {&type, 1}, std::move(attributes))->result();
+  p.Return({p.Constrain(x, Sharding{{kY, {}}})});
+  EXPECT_THAT(p.Collectives(), ElementsAre("all_reduce sum f32[8,4] over axes [0] of [8]"));
+}
+
+TEST(HostTransfer, SaysWhatToDoInstead) {
+  TestProgram p;
+  const ir::Type token = ir::Type::Token();
+  ir::Value* before = p.b.Create(ir::OpKind::kCreateToken, {}, {&token, 1})->result();
+  const ir::Type types[] = {TestProgram::F32({8, 4}), token};
+  p.Return({p.b.Create(ir::OpKind::kInfeed, {&before, 1}, types)->result()});
+  const auto device = Partition(p.program, *p.rules, p.shardings, {});
+  EXPECT_EQ(device.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(device.status().message(), HasSubstr("io_callback"));
+}
+
+}  // namespace
+}  // namespace shardway::spmd
