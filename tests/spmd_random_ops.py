@@ -289,7 +289,8 @@ def static_slice(d: Draw) -> Op:
 
 def pad(d: Draw) -> Op:
     dims = d.dims()
-    config = [(d.between(-1, 3), d.between(-1, 3), d.of([0, 0, 1, 2])) for _ in dims]
+    least = [-1 if s > 2 else 0 for s in dims]
+    config = [(d.between(m, 3), d.between(m, 3), d.of([0, 0, 1, 2])) for m in least]
     dtype = number(d)
     return Op(
         f"pad {dims} {config}",

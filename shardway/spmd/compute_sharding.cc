@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "shardway/spmd/combine_partials.h"
 #include "shardway/spmd/reshard.h"
 
 namespace shardway::spmd {
@@ -19,11 +20,14 @@ constexpr double kBytesPerFlop = 0.05;
 constexpr double kBytesPerElement = 0.2;
 constexpr size_t kMaxSeeds = 6;  // of operators with many operands
 
+bool IsCheap(const ir::Value* v) { return v->def != nullptr && IsCheapSource(*v->def); }
+
 struct Tensor {
   const ir::Type* type;
   const TensorFactors* factors;
   const Sharding* sharding;
   bool is_result;
+  bool is_cheap;  // made as it is wanted
 };
 
 class Chooser {
@@ -32,10 +36,11 @@ class Chooser {
           const std::vector<Sharding>& results, const Mesh& mesh)
       : op_(op), rule_(rule), mesh_(mesh) {
     for (size_t i = 0; i < operands.size(); ++i) {
-      tensors_.push_back({&op.operands[i]->type, &rule.operands[i], &operands[i], false});
+      tensors_.push_back(
+          {&op.operands[i]->type, &rule.operands[i], &operands[i], false, IsCheap(op.operands[i])});
     }
     for (size_t i = 0; i < results.size(); ++i) {
-      tensors_.push_back({&op.results[i]->type, &rule.results[i], &results[i], true});
+      tensors_.push_back({&op.results[i]->type, &rule.results[i], &results[i], true, false});
     }
     FindLoops();
   }
@@ -210,7 +215,7 @@ class Chooser {
   bool Free(const FactorAxes& axes) const {
     if (PendingAxes(rule_, axes) != 0) return false;
     for (const Tensor& t : tensors_) {
-      if (FromFactors(rule_, *t.factors, axes, mesh_) != *t.sharding) return false;
+      if (!t.is_cheap && FromFactors(rule_, *t.factors, axes, mesh_) != *t.sharding) return false;
     }
     return true;
   }
@@ -224,6 +229,7 @@ class Chooser {
         continue;
       }
       const Sharding here = FromFactors(rule_, *t.factors, axes, mesh_);
+      if (t.is_cheap) continue;
       if (!t.is_result) {
         cost += ReshardCost(*t.type, *t.sharding, here, mesh_);
       } else if (pending == 0) {
@@ -238,10 +244,8 @@ class Chooser {
   double CombineCost(const ir::Type& type, const Sharding& from, const Sharding& to,
                      AxisSet pending) const {
     double bytes = static_cast<double>(LocalType(type, from, mesh_).num_bytes());
-    if (rule_.combine == collective::Reduction::kNone) {  // a room of its own gathers all parts
-      const double others = static_cast<double>(mesh_.SizeOf(pending) - 1);
-      return kCollectivePrice + bytes * others + ReshardCost(type, from, to, mesh_);
-    }
+    if (rule_.combine == collective::Reduction::kNone)
+      return CombineInRoom(type, bytes, from, to, pending);
     const CombinePlan plan = PlanCombine(type, from, to, pending, mesh_);
     double cost = 0;
     for (const auto& scatter : plan.scatters) {
@@ -253,6 +257,20 @@ class Chooser {
       cost += kCollectivePrice + AllReduceBytes(bytes, mesh_.SizeOf(plan.reduced));
     }
     return cost + ReshardCost(type, plan.after, to, mesh_);
+  }
+
+  // Where no collective does it the rooms bring the parts together.
+  double CombineInRoom(const ir::Type& type, double bytes, const Sharding& from, const Sharding& to,
+                       AxisSet pending) const {
+    const AxisList axes = mesh_.ToList(pending);
+    const int64_t n = mesh_.SizeOf(axes);
+    if (op_.kind != ir::OpKind::kReduce) {
+      return kCollectivePrice + bytes * static_cast<double>(n - 1) +
+             ReshardCost(type, from, to, mesh_);
+    }
+    const int dim = ScatteredDim(type, from, to, axes, mesh_);
+    const double cost = CombineByBodyCost(bytes, n, dim >= 0);
+    return dim >= 0 ? cost : cost + ReshardCost(type, from, to, mesh_);
   }
 
   double Work(const FactorAxes& axes) const {
@@ -283,6 +301,15 @@ class Chooser {
 };
 
 }  // namespace
+
+bool IsCheapSource(const ir::Op& op) {
+  if (op.kind == ir::OpKind::kIota) return true;
+  if (op.kind == ir::OpKind::kBroadcastInDim) return op.operand(0)->type.rank() == 0;
+  if (op.kind != ir::OpKind::kConstant) return false;
+  const ir::Attribute* value = op.Find("value");
+  const auto* constant = value != nullptr ? value->get_if<ir::Constant>() : nullptr;
+  return constant != nullptr && (constant->splat || constant->type.rank() == 0);
+}
 
 AxisSet PendingAxes(const OpRule& rule, const FactorAxes& axes) {
   AxisSet pending = 0;

@@ -10,6 +10,9 @@
 
 namespace shardway::spmd {
 
+// Sources that cost nothing (iotas, splats): they are made where they are used, as they are wanted.
+bool IsCheapSource(const ir::Op& op);
+
 // Candidates start from what each tensor already has and take what they can from the others; the
 // price of one is what resharding operands and results and combining partial results would send,
 // plus the work.

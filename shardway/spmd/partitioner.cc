@@ -79,16 +79,6 @@ class Partitioner {
     return absl::OkStatus();
   }
 
-  // Sources that cost nothing are made where and how they are wanted.
-  static bool IsCheapSource(const ir::Op& op) {
-    if (op.kind == ir::OpKind::kIota) return true;
-    if (op.kind == ir::OpKind::kBroadcastInDim) return op.operand(0)->type.rank() == 0;
-    if (op.kind != ir::OpKind::kConstant) return false;
-    const ir::Attribute* value = op.Find("value");
-    const auto* constant = value != nullptr ? value->get_if<ir::Constant>() : nullptr;
-    return constant != nullptr && (constant->splat || constant->type.rank() == 0);
-  }
-
   // The shard of `v` under `want`, resharded at most once in each scope.
   absl::StatusOr<ir::Value*> Get(const ir::Value* v, const Sharding& want) {
     const std::pair<uint32_t, Sharding> key{v->id, want};
@@ -129,6 +119,7 @@ class Partitioner {
                   std::move(operand_shardings),
                   {want},
                   {sharding::LocalType(op.result()->type, want, program_.mesh)},
+                  {want},
                   emitter_};
     SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> made, RoomOf(op.kind).emit(local));
     return made[0];
@@ -215,7 +206,7 @@ class Partitioner {
     }
     for (const ir::Value* v : op.results) want.push_back(shardings_[v->id]);
     const FactorAxes axes = ChooseComputeSharding(op, rule, have, want, program_.mesh);
-    LocalOp local{op, rule, axes, {}, {}, {}, {}, emitter_};
+    LocalOp local{op, rule, axes, {}, {}, {}, {}, want, emitter_};
     for (size_t i = 0; i < op.operands.size(); ++i) {
       local.operand_shardings.push_back(FromFactors(rule, rule.operands[i], axes, program_.mesh));
       SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op.operand(i), local.operand_shardings[i]));

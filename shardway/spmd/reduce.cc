@@ -5,35 +5,11 @@
 #include <algorithm>
 
 #include "shardway/base/status_macros.h"
+#include "shardway/spmd/combine_partials.h"
 #include "shardway/spmd/reduction_of.h"
 #include "shardway/spmd/room.h"
 
 namespace shardway::spmd {
-namespace {
-
-// Partial results of all parts side by side, reduced by the same body.
-absl::StatusOr<std::vector<ir::Value*>> CombineByBody(LocalOp& local,
-                                                      const std::vector<ir::Value*>& partial,
-                                                      const AxisList& axes) {
-  Emitter& e = local.e;
-  std::vector<ir::Value*> operands;
-  std::vector<ir::Type> types;
-  for (ir::Value* v : partial) {
-    std::vector<int64_t> dims = {1};
-    dims.insert(dims.end(), v->type.dims.begin(), v->type.dims.end());
-    operands.push_back(e.AllGather(e.b().Reshape(v, dims), 0, axes));
-    types.push_back(v->type);
-  }
-  for (size_t i = 0; i < partial.size(); ++i)
-    operands.push_back(local.operands[partial.size() + i]);
-  ir::AttrDict attributes;
-  ir::Set(attributes, "dimensions", std::vector<int64_t>{0});
-  ir::Op* op = e.b().Create(ir::OpKind::kReduce, operands, types, std::move(attributes));
-  SHARDWAY_RETURN_IF_ERROR(CloneBody(*local.op.regions[0], e.module()->AddRegion(op), e.module()));
-  return op->results;
-}
-
-}  // namespace
 
 OpRule ReduceRule(const ir::Op& op) {
   OpRule rule;
@@ -72,7 +48,7 @@ LocalResults EmitReduce(LocalOp& local) {
   }
   SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results, EmitAsIs(local));
   if (local.rule.combine == collective::Reduction::kNone && !split.empty()) {
-    return CombineByBody(local, results, split);
+    return CombineByBody(local, std::move(results), split);
   }
   return results;
 }

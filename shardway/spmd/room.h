@@ -22,6 +22,7 @@ struct LocalOp {
   std::vector<Sharding> operand_shardings;
   std::vector<Sharding> result_shardings;
   std::vector<ir::Type> result_types;  // local
+  std::vector<Sharding> wanted;        // of the results in the end; a room may go that way itself
   Emitter& e;
 
   const Mesh& mesh() const { return e.mesh(); }

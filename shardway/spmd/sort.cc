@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shardway/base/status_macros.h"
+#include "shardway/spmd/pack.h"
 #include "shardway/spmd/partial_sort.h"
 #include "shardway/spmd/room.h"
 
@@ -115,7 +116,13 @@ LocalResults EmitSort(LocalOp& local) {
     }
     SHARDWAY_ASSIGN_OR_RETURN(parts, SortFirst(local, std::move(parts), padding, kept));
   }
-  for (ir::Value*& v : parts) v = local.e.AllGather(v, dim, axes);
+  if (ir::Value* packed = parts.size() > 1 ? Pack(b, parts) : nullptr) {
+    std::vector<ElementType> elements;
+    for (const ir::Value* v : parts) elements.push_back(v->type.element);
+    parts = Unpack(b, local.e.AllGather(packed, dim + 1, axes), 0, elements);
+  } else {
+    for (ir::Value*& v : parts) v = local.e.AllGather(v, dim, axes);
+  }
   ir::Value* padding =
       padded ? Beyond(b, parts[0]->type.dims, dim, tile, kept, nullptr, size) : nullptr;
   return SortFirst(local, std::move(parts), padding, k);
