@@ -31,6 +31,7 @@ std::vector<ir::Value*> Together(ir::Builder& b, const std::vector<ir::Value*>& 
                                  const Move& move) {
   if (ir::Value* packed = Pack(b, values)) {
     std::vector<ElementType> elements;
+    elements.reserve(values.size());
     for (const ir::Value* v : values) elements.push_back(v->type.element);
     return Unpack(b, move(WithNewMajor(b, packed)), 1, elements);
   }
