@@ -40,6 +40,20 @@ absl::Status DoneTracker::Begin(uint64_t seq, ArrayId first, int count, Callback
   return absl::OkStatus();
 }
 
+void DoneTracker::AwaitRoom() {
+  MutexLock lock(mutex_);
+  ++awaiting_room_;
+  while (over_.ok() && outstanding_.size() >= kMaxOutstanding) room_.Wait(mutex_);
+  --awaiting_room_;
+}
+
+// Not at the first free place: a wake-up for each operation would cost more than the operation.
+void DoneTracker::WakeWaiting() {
+  if (awaiting_room_ > 0 && (outstanding_.size() <= kMaxOutstanding / 2 || !over_.ok())) {
+    room_.NotifyAll();
+  }
+}
+
 void DoneTracker::Finish(const wire::Done& done) {
   std::vector<Call> calls;
   {
@@ -55,6 +69,7 @@ void DoneTracker::Finish(const wire::Done& done) {
     for (const auto& failure : done.failures()) {
       end(failure.seq(), wire::FromProto(failure.status()));
     }
+    WakeWaiting();
   }
   MakeCalls(std::move(calls));
 }
@@ -67,6 +82,7 @@ void DoneTracker::FailAll(const absl::Status& status) {
     over_ = status;
     for (auto& [seq, operation] : outstanding_) End(operation, status, &calls);
     outstanding_.clear();
+    WakeWaiting();
   }
   MakeCalls(std::move(calls));
 }

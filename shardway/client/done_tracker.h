@@ -26,6 +26,7 @@ namespace shardway::client {
 class DoneTracker {
  public:
   using Callback = Session::DoneCallback;
+  static constexpr size_t kMaxOutstanding = 8192;
 
   DoneTracker() = default;
   ~DoneTracker();  // drops what still waits without calling it: FailAll first
@@ -34,6 +35,10 @@ class DoneTracker {
   // taken and called when it ends. After FailAll the operation has failed already: FailAll's status
   // is returned, and `*done` is left to the caller, who may hold locks now.
   absl::Status Begin(uint64_t seq, ArrayId first, int count, Callback* done);
+
+  // Waits while kMaxOutstanding operations are outstanding: what runs ahead without end would fill
+  // the memory of client and controller with what waits. Ends when some have ended, or the session.
+  void AwaitRoom();
 
   // Takes the controller's word. Numbers that are not outstanding are ignored.
   void Finish(const wire::Done& done);
@@ -75,7 +80,11 @@ class DoneTracker {
   void Unreference(Operation* operation) SHARDWAY_REQUIRES(mutex_);
   static void MakeCalls(std::vector<Call> calls);
 
+  void WakeWaiting() SHARDWAY_REQUIRES(mutex_);
+
   Mutex mutex_;
+  CondVar room_;
+  int awaiting_room_ SHARDWAY_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<uint64_t, Operation*> outstanding_ SHARDWAY_GUARDED_BY(mutex_);  // by seq
   absl::flat_hash_map<uint64_t, std::unique_ptr<Chunk>> arrays_ SHARDWAY_GUARDED_BY(mutex_);
   absl::Status over_ SHARDWAY_GUARDED_BY(mutex_);  // not OK after FailAll

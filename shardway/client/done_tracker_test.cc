@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <random>
 #include <set>
 #include <string>
@@ -163,6 +165,34 @@ TEST(DoneTrackerTest, RandomOrdersFromTwoThreads) {
   ender.join();
   EXPECT_EQ(calls.load(), static_cast<int>(kOperations));
   for (uint64_t array : live) EXPECT_TRUE(tracker.IsReady({array}));
+}
+
+TEST(DoneTrackerTest, WhoRunsFarAheadWaits) {
+  DoneTracker tracker;
+  const uint64_t limit = DoneTracker::kMaxOutstanding;
+  for (uint64_t seq = 1; seq <= limit; ++seq) {
+    tracker.AwaitRoom();  // never waits here
+    Begin(tracker, seq, seq, 1);
+  }
+  std::atomic<bool> through{false};
+  std::thread ahead([&] {
+    tracker.AwaitRoom();
+    through = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(through);
+  for (uint64_t seq = 1; seq <= limit / 2; ++seq) tracker.Finish(DoneOf({seq}));
+  ahead.join();
+  EXPECT_TRUE(through);
+}
+
+TEST(DoneTrackerTest, TheEndOfTheSessionEndsTheWait) {
+  DoneTracker tracker;
+  for (uint64_t seq = 1; seq <= DoneTracker::kMaxOutstanding; ++seq) Begin(tracker, seq, seq, 1);
+  std::thread ahead([&] { tracker.AwaitRoom(); });
+  tracker.FailAll(absl::UnavailableError("gone"));
+  ahead.join();
+  EXPECT_TRUE(tracker.IsReady({1}));
 }
 
 }  // namespace

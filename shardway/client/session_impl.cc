@@ -210,6 +210,8 @@ ArrayId SessionImpl::Run(ProgramId program, absl::Span<const ArrayId> arguments,
     if (done) done(CheckOwner());
     return {};
   }
+  // Runs alone wait, which JAX launches without Python's lock: what makes room may need the lock.
+  if (!OnQuietThread()) tracker_->AwaitRoom();
   const ArrayId first = NewArrays(num_results);
   Launch(first, num_results, std::move(done), [&](uint64_t seq, wire::ClientMessage& message) {
     wire::Run* run = message.mutable_run();
