@@ -8,8 +8,8 @@ on Shardway as one host with N devices and as N hosts with one (the peers' shape
 over Gloo (and MPI where it can be had), single-process JAX with N forced CPU devices, Ray actors, and
 the bare loop: the same executables and handlers with no runtime. What could not be measured is null,
 and `notes` says why. The best of several batches counts. Then, unless --rates-only: a step with real work
-(work_step.py), what a call costs the client (client_cost.py), and memory over 100,000 runs
-(memory_growth.py).
+(work_step.py), what a call costs the client (client_cost.py), how long the
+demo's step compiles (demo_compile.py), and memory over 100,000 runs (memory_growth.py).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import client_cost
+import demo_compile
 import figure
 import memory_growth
 import processes
@@ -115,6 +116,8 @@ def main() -> None:
         say(f"a step with real work, two devices / one: {result['work_step']}")
         result["client_cost"] = client_cost.compare(8, args.build / "null_plugin.so", options)
         say(f"a jit call in the client, Shardway / null plugin: {result['client_cost']}")
+        result["demo_compile"] = demo_compile.compare(options)
+        say(f"compiling the demo's training step: {result['demo_compile']}")
         result["memory"] = memory_growth.check(options)
         say(f"memory of controller and workers: {result['memory']}")
     for line in ratios(result):

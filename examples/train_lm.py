@@ -243,41 +243,54 @@ class Progress:
         )
 
 
-def train(args: argparse.Namespace) -> dict[str, Any]:
-    model = Model()
-    mesh = make_mesh(args.data)
-    replicated = NamedSharding(mesh, P())
-    rows = NamedSharding(mesh, P("data", None))
-    activations = NamedSharding(mesh, P("data", None, None))
-    params_at = jax.tree.map(
-        lambda spec: NamedSharding(mesh, spec),
-        parameter_specs(),
-        is_leaf=lambda leaf: isinstance(leaf, P),
-    )
+class Placement:
+    """Where everything lives on a mesh: parameters, optimizer state, examples, activations."""
 
-    optimizer = make_optimizer(args.steps)
-    params = jax.jit(init, static_argnums=1, out_shardings=params_at)(jax.random.key(SEED), model)
-    state_at = optax.tree_utils.tree_map_params(
-        optimizer,
-        lambda _, sharding: sharding,
-        jax.eval_shape(optimizer.init, params),
-        params_at,
-        transform_non_params=lambda _: replicated,
-    )
-    state = jax.jit(optimizer.init, out_shardings=state_at)(params)
+    def __init__(self, mesh: Mesh, optimizer: optax.GradientTransformation, model: Model):
+        self.replicated = NamedSharding(mesh, P())
+        self.rows = NamedSharding(mesh, P("data", None))
+        self.activations = NamedSharding(mesh, P("data", None, None))
+        self.params: Tree = jax.tree.map(
+            lambda spec: NamedSharding(mesh, spec),
+            parameter_specs(),
+            is_leaf=lambda leaf: isinstance(leaf, P),
+        )
+        shapes = jax.eval_shape(lambda key: init(key, model), jax.random.key(SEED))
+        self.state: Tree = optax.tree_utils.tree_map_params(
+            optimizer,
+            lambda _, sharding: sharding,
+            jax.eval_shape(optimizer.init, shapes),
+            self.params,
+            transform_non_params=lambda _: self.replicated,
+        )
+
+
+def make_step(optimizer: optax.GradientTransformation, at: Placement) -> jax.stages.Wrapped:
+    """The training step: (params, state, batch) -> (params, state, loss), the first two donated."""
 
     def update(params: Tree, state: Tree, batch: jax.Array) -> tuple[Tree, Tree, jax.Array]:
-        loss, gradients = jax.value_and_grad(mean_loss)(params, batch, activations)
+        loss, gradients = jax.value_and_grad(mean_loss)(params, batch, at.activations)
         updates, state = optimizer.update(gradients, state, params)
         return optax.apply_updates(params, updates), state, loss
 
-    step = jax.jit(
+    return jax.jit(
         update,
         donate_argnums=(0, 1),
-        in_shardings=(params_at, state_at, rows),
-        out_shardings=(params_at, state_at, replicated),
+        in_shardings=(at.params, at.state, at.rows),
+        out_shardings=(at.params, at.state, at.replicated),
     )
-    evaluate = jax.jit(mean_loss, static_argnums=2, out_shardings=replicated)
+
+
+def train(args: argparse.Namespace) -> dict[str, Any]:
+    model = Model()
+    mesh = make_mesh(args.data)
+    optimizer = make_optimizer(args.steps)
+    at = Placement(mesh, optimizer, model)
+    rows, activations = at.rows, at.activations
+    params = jax.jit(init, static_argnums=1, out_shardings=at.params)(jax.random.key(SEED), model)
+    state = jax.jit(optimizer.init, out_shardings=at.state)(params)
+    step = make_step(optimizer, at)
+    evaluate = jax.jit(mean_loss, static_argnums=2, out_shardings=at.replicated)
     generate = jax.jit(sample, static_argnums=(3, 4))
 
     text = standard_library_text()
