@@ -1,6 +1,9 @@
 #include "shardway/compile/mesh_of_module.h"
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
+#include "shardway/sharding/axis_placement.h"
 #include "shardway/sharding/hlo_sharding.h"
 
 namespace shardway::compile {
@@ -52,7 +55,10 @@ class Collector {
   }
   void Add(const ir::SdyMesh& mesh) {
     meshes_.push_back(&mesh);
-    if (auto strides = sharding::MeshStrides(mesh)) {
+    // Of an order of devices that is no pattern, the shape at least.
+    auto strides = sharding::MeshStrides(mesh);
+    if (!strides) strides = sharding::MeshStrides(ir::SdyMesh{mesh.axes, {}});
+    if (strides) {
       for (const auto& axis : *strides) pieces_.insert(pieces_.end(), axis.begin(), axis.end());
     }
   }
@@ -67,11 +73,15 @@ absl::StatusOr<sharding::Mesh> MeshOfModule(const ir::Module& module, int64_t nu
   Collector collector;
   collector.Collect(module);
   SHARDWAY_ASSIGN_OR_RETURN(auto mesh, sharding::Mesh::Make(num_partitions, collector.pieces()));
+  absl::flat_hash_set<std::string> seen;  // a mesh may stand in every attribute
   for (const ir::SdyMesh* named : collector.meshes()) {
-    const auto strides = sharding::MeshStrides(*named);
-    for (size_t i = 0; strides && i < named->axes.size(); ++i) {
-      if (auto atoms = mesh.AtomsOf((*strides)[i]))
-        mesh.Name(named->axes[i].name, *std::move(atoms));
+    std::string key;
+    for (const auto& axis : named->axes) absl::StrAppend(&key, axis.name, "=", axis.size, ",");
+    if (named->axes.empty() || !seen.insert(key).second) continue;
+    const auto placement =
+        sharding::PlaceAxes(*named, mesh);  // faults are reported where it is used
+    for (size_t i = 0; placement.ok() && i < named->axes.size(); ++i) {
+      mesh.Name(named->axes[i].name, placement->axes[i]);
     }
   }
   return mesh;

@@ -4,38 +4,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "shardway/base/status_macros.h"
+#include "shardway/sharding/axis_placement.h"
 
 namespace shardway::sharding {
 namespace {
-
-// ---- xla.OpSharding, field numbers of xla_data.proto ----
-constexpr int kTypeField = 1;
-constexpr int kTileDimensionsField = 3;
-constexpr int kReplicateOnLastTileDimField = 6;
-constexpr int kIotaReshapeDimsField = 9;
-constexpr int kIotaTransposePermField = 10;
-constexpr int kTypeOther = 3;
-
-void PutVarint(std::string& out, uint64_t value) {
-  while (value >= 0x80) {
-    out.push_back(static_cast<char>(value | 0x80));
-    value >>= 7;
-  }
-  out.push_back(static_cast<char>(value));
-}
-
-void PutInteger(std::string& out, int field, uint64_t value) {
-  PutVarint(out, field << 3);
-  PutVarint(out, value);
-}
-
-void PutPacked(std::string& out, int field, const std::vector<int64_t>& values) {
-  std::string packed;
-  for (int64_t v : values) PutVarint(packed, v);
-  PutVarint(out, field << 3 | 2);
-  PutVarint(out, packed.size());
-  out += packed;
-}
 
 // Tile entries eat atoms, major to minor, from the strides of the device order: entry t takes atoms
 // whose sizes multiply to t.
@@ -46,6 +19,21 @@ bool TakeTile(int64_t count, const AxisList& atoms, const Mesh& mesh, size_t& at
     taken.push_back(atoms[at++]);
   }
   return true;
+}
+
+// The tiles as axes: on the atoms in their own order where that is a pattern of strides.
+absl::StatusOr<AxisPlacement> Place(const HloSharding& sharding, const Mesh& mesh) {
+  AxisPlacement placement;
+  const auto strides = TileStrides(sharding);
+  const auto atoms = strides ? mesh.AtomsOf(*strides) : std::nullopt;
+  size_t at = 0;
+  for (size_t i = 0; atoms && i < sharding.tile.size(); ++i) {
+    AxisList taken;
+    if (!TakeTile(sharding.tile[i], *atoms, mesh, at, taken)) break;
+    placement.axes.push_back(std::move(taken));
+  }
+  if (placement.axes.size() == sharding.tile.size()) return placement;
+  return PlaceAxes(sharding.tile, DevicesOf(sharding), mesh);
 }
 
 }  // namespace
@@ -103,67 +91,81 @@ absl::StatusOr<Annotation> ToAnnotation(const HloSharding& sharding, int rank, c
     return absl::InvalidArgumentError(absl::StrCat("a sharding with tiles for ", tile_rank,
                                                    " dimensions on a tensor of rank ", rank));
   }
-  auto strides = TileStrides(sharding);
-  auto atoms = strides ? mesh.AtomsOf(*strides) : std::nullopt;
-  if (!atoms) {
-    return absl::UnimplementedError("a sharding whose order of devices is no pattern of mesh axes");
-  }
   int64_t tiles = 1;
   for (int64_t t : sharding.tile) tiles *= t;
   if (tiles != mesh.num_devices()) {
     return absl::InvalidArgumentError(
         absl::StrCat("a sharding over ", tiles, " devices in a program for ", mesh.num_devices()));
   }
-  size_t at = 0;
+  SHARDWAY_ASSIGN_OR_RETURN(AxisPlacement placement, Place(sharding, mesh));
   for (size_t i = 0; i < sharding.tile.size(); ++i) {
-    AxisList taken;
-    if (!TakeTile(sharding.tile[i], *atoms, mesh, at, taken)) {
-      return absl::UnimplementedError("a sharding whose tiles do not fall on mesh axes");
-    }
+    AxisList& taken = placement.axes[i];
     if (static_cast<int>(i) < rank) {
       result.sharding.dims[i] = std::move(taken);
     } else if (sharding.subgroups[i - rank] == HloSharding::Subgroup::kManual) {
       result.manual |= ToSet(taken);
     }
   }
+  if (!result.sharding.replicated()) result.order = std::move(placement.order);
+  if (result.manual != 0 && result.order != nullptr) {
+    return absl::UnimplementedError(
+        "a manual region whose order of devices is no transposition of that of the program's mesh");
+  }
   return result;
 }
 
-std::string ToOpShardingBytes(const Sharding& sharding, const Mesh& mesh) {
-  std::string out;
+HloSharding ToHloSharding(const Sharding& sharding, const Mesh& mesh, AxisSet manual) {
+  HloSharding result;
   const AxisSet used = sharding.used();
-  if (used == 0) return out;  // REPLICATED is the default of every field
-  std::vector<int64_t> tile;
-  std::vector<uint8_t> order;
-  for (const AxisList& axes : sharding.dims) {
-    tile.push_back(mesh.SizeOf(axes));
-    order.insert(order.end(), axes.begin(), axes.end());
+  if (used == 0 && manual == 0) return result;
+  if (used == 0 && manual == mesh.all()) {
+    result.kind = HloSharding::Kind::kManual;
+    return result;
   }
-  const AxisList rest = mesh.ToList(mesh.all() & ~used);
-  if (!rest.empty()) {
-    tile.push_back(mesh.SizeOf(rest));
-    order.insert(order.end(), rest.begin(), rest.end());
+  result.kind = HloSharding::Kind::kTiled;
+  std::vector<uint8_t> order;
+  const auto add = [&](const AxisList& axes) {
+    result.tile.push_back(mesh.SizeOf(axes));
+    order.insert(order.end(), axes.begin(), axes.end());
+  };
+  for (const AxisList& axes : sharding.dims) add(axes);
+  if (const AxisSet rest = mesh.all() & ~used & ~manual; rest != 0) {
+    add(mesh.ToList(rest));
+    result.subgroups.push_back(HloSharding::Subgroup::kReplicated);
+  }
+  if (manual != 0) {
+    add(mesh.ToList(manual));
+    result.subgroups.push_back(HloSharding::Subgroup::kManual);
   }
   // Atoms that stay neighbours become one dimension of the reshaped iota, as XLA writes it.
   std::vector<int> run_of(mesh.num_atoms());
-  std::vector<int64_t> reshape;
   for (int a = 0; a < mesh.num_atoms(); ++a) {
     auto here = std::find(order.begin(), order.end(), a);
     const bool joined = a > 0 && here != order.begin() && *std::prev(here) == a - 1;
-    if (!joined) reshape.push_back(1);
-    reshape.back() *= mesh.size(a);
-    run_of[a] = static_cast<int>(reshape.size()) - 1;
+    if (!joined) result.reshape.push_back(1);
+    result.reshape.back() *= mesh.size(a);
+    run_of[a] = static_cast<int>(result.reshape.size()) - 1;
   }
-  std::vector<int64_t> permutation;
   for (uint8_t a : order) {
-    if (permutation.empty() || permutation.back() != run_of[a]) permutation.push_back(run_of[a]);
+    if (result.permutation.empty() || result.permutation.back() != run_of[a]) {
+      result.permutation.push_back(run_of[a]);
+    }
   }
-  PutInteger(out, kTypeField, kTypeOther);
-  PutPacked(out, kTileDimensionsField, tile);
-  if (!rest.empty()) PutInteger(out, kReplicateOnLastTileDimField, 1);
-  PutPacked(out, kIotaReshapeDimsField, reshape);
-  PutPacked(out, kIotaTransposePermField, permutation);
-  return out;
+  if (std::is_sorted(result.permutation.begin(), result.permutation.end())) {
+    result.permutation.clear();
+  }
+  return result;
+}
+
+std::string ToOpShardingBytes(const Sharding& sharding, const Mesh& mesh,
+                              const DeviceOrder& order) {
+  HloSharding tiled = ToHloSharding(sharding, mesh);
+  if (order != nullptr && tiled.kind == HloSharding::Kind::kTiled) {
+    tiled.devices = DevicesOf(tiled);
+    for (int64_t& device : tiled.devices) device = (*order)[device];
+    tiled.reshape = tiled.permutation = {};
+  }
+  return ToProto(tiled);
 }
 
 }  // namespace shardway::sharding

@@ -3,8 +3,9 @@
 //
 //   sharding  := '{' body '}'            tuple := '{' sharding (',' sharding)* '}'
 //   body      := 'replicated' | 'manual' | 'unknown' | 'maximal device=' id | tiled
-//   tiled     := 'devices=[' dims ']' order ('last_tile_dim_replicate' | 'last_tile_dims={' kind,…
-//   '}')? order     := '<=[' dims ']' ('T(' permutation ')')?  |  id (',' id)*
+//   tiled     := 'devices=[' dims ']' order subgroups?
+//   order     := '<=[' dims ']' ('T(' permutation ')')?  |  id (',' id)*
+//   subgroups := 'last_tile_dim_replicate' | 'last_tile_dims={' kind (',' kind)* '}'
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,8 @@ struct HloSharding {
   std::vector<int64_t> permutation;   // … (empty: not transposed), …
   std::vector<int64_t> devices;       // … or the ids one by one
   std::vector<HloSharding> elements;  // of kTuple
+
+  friend bool operator==(const HloSharding&, const HloSharding&) = default;
 };
 
 // INVALID_ARGUMENT quoting the string and the place of the fault.
@@ -39,13 +42,31 @@ absl::StatusOr<HloSharding> ParseHloSharding(std::string_view text);
 // of devices is no such pattern. Empty for the kinds without tiles.
 std::optional<std::vector<Stride>> TileStrides(const HloSharding& sharding);
 
-// As an annotation of a tensor of this rank; `mesh` must have been made with the strides above.
-// INVALID_ARGUMENT when it does not fit the rank or the mesh, UNIMPLEMENTED for orders of devices
-// that are no pattern of strides.
+// As an annotation of a tensor of this rank; `mesh` should have been made with the strides above.
+// INVALID_ARGUMENT when it does not fit the rank or the mesh, UNIMPLEMENTED for manual subgroups in
+// an order of devices that is no pattern of the mesh's strides.
 absl::StatusOr<Annotation> ToAnnotation(const HloSharding& sharding, int rank, const Mesh& mesh);
 
-// The serialized xla.OpSharding: REPLICATED when nothing is split, otherwise tiles over the whole
-// mesh in iota form, with replicate_on_last_tile_dim when some atoms split nothing.
-std::string ToOpShardingBytes(const Sharding& sharding, const Mesh& mesh);
+// The inverse: tiles over the whole mesh in iota form, {replicated} when nothing is split or
+// manual. What splits nothing comes last, as one replicated subgroup; after it the `manual` atoms.
+HloSharding ToHloSharding(const Sharding& sharding, const Mesh& mesh, AxisSet manual = 0);
+
+// As in `mhlo.sharding`; parses back to the same. With `devices` filled in (DevicesOf) it is
+// written in the older form, device by device.
+std::string ToString(const HloSharding& sharding);
+// The ids of the devices of a tiled sharding, tile by tile; empty for the other kinds.
+std::vector<int64_t> DevicesOf(const HloSharding& sharding);
+
+// The serialized xla.OpSharding, as XLA writes it. FromProto is for bytes from outside:
+// INVALID_ARGUMENT for what is malformed or no sharding; unknown fields are skipped.
+std::string ToProto(const HloSharding& sharding);
+absl::StatusOr<HloSharding> FromProto(std::string_view bytes);
+
+// INVALID_ARGUMENT when tiles, subgroups and devices of a tiled sharding do not fit each other.
+absl::Status Validate(const HloSharding& sharding);
+
+// Of a value whose tiles lie in this order (null: as the mesh says).
+std::string ToOpShardingBytes(const Sharding& sharding, const Mesh& mesh,
+                              const DeviceOrder& order = nullptr);
 
 }  // namespace shardway::sharding

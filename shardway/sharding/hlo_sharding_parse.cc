@@ -1,5 +1,4 @@
 #include <cctype>
-#include <numeric>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -11,6 +10,7 @@ namespace {
 
 constexpr int kMaxDepth = 4;
 constexpr size_t kMaxListLength = 1 << 20;
+constexpr int64_t kMaxDevices = int64_t{1} << 30;
 
 class Parser {
  public:
@@ -91,39 +91,8 @@ class Parser {
         Take(",");
       }
     }
-    return CheckTiled(result);
-  }
-
-  absl::Status CheckTiled(const HloSharding& s) {
-    int64_t tiles = 1;
-    for (int64_t t : s.tile) {
-      if (t < 1 || t > (1 << 30) / tiles) return Fault("a sensible number of tiles");
-      tiles *= t;
-    }
-    if (s.subgroups.size() > s.tile.size()) return Fault("as many tiles as subgroups");
-    int64_t devices = static_cast<int64_t>(s.devices.size());
-    if (s.devices.empty()) {
-      devices = 1;
-      for (int64_t r : s.reshape) {
-        if (r < 1 || r > (1 << 30) / devices) return Fault("a sensible number of devices");
-        devices *= r;
-      }
-    }
-    if (devices != tiles) return Fault("as many devices as tiles");
-    std::vector<bool> named(s.devices.size());
-    for (int64_t id : s.devices) {
-      if (id < 0 || id >= devices || named[id]) return Fault("every device once");
-      named[id] = true;
-    }
-    std::vector<bool> seen(s.reshape.size());
-    for (int64_t p : s.permutation) {
-      if (p < 0 || p >= static_cast<int64_t>(seen.size()) || seen[p]) return Fault("a permutation");
-      seen[p] = true;
-    }
-    if (!s.permutation.empty() && s.permutation.size() != seen.size()) {
-      return Fault("a permutation of all dimensions");
-    }
-    return absl::OkStatus();
+    const absl::Status valid = Validate(result);
+    return valid.ok() ? valid : Fault(std::string(valid.message()));
   }
 
   absl::StatusOr<std::vector<int64_t>> IntegersUntil(std::string_view end) {
@@ -171,7 +140,46 @@ class Parser {
   size_t at_ = 0;
 };
 
+absl::Status Expected(std::string_view what) {
+  return absl::InvalidArgumentError(std::string(what));
+}
+
 }  // namespace
+
+absl::Status Validate(const HloSharding& s) {
+  if (s.kind != HloSharding::Kind::kTiled) return absl::OkStatus();
+  int64_t tiles = 1;
+  for (int64_t t : s.tile) {
+    if (t < 1 || t > kMaxDevices / tiles) return Expected("a sensible number of tiles");
+    tiles *= t;
+  }
+  if (s.subgroups.size() > s.tile.size()) return Expected("as many tiles as subgroups");
+  auto devices = static_cast<int64_t>(s.devices.size());
+  if (s.devices.empty()) {
+    devices = 1;
+    for (int64_t r : s.reshape) {
+      if (r < 1 || r > kMaxDevices / devices) return Expected("a sensible number of devices");
+      devices *= r;
+    }
+  }
+  if (devices != tiles) return Expected("as many devices as tiles");
+  std::vector<bool> named(s.devices.size());
+  for (int64_t id : s.devices) {
+    if (id < 0 || id >= devices || named[id]) return Expected("every device once");
+    named[id] = true;
+  }
+  std::vector<bool> seen(s.reshape.size());
+  for (int64_t p : s.permutation) {
+    if (p < 0 || p >= static_cast<int64_t>(seen.size()) || seen[p]) {
+      return Expected("a permutation");
+    }
+    seen[p] = true;
+  }
+  if (!s.permutation.empty() && s.permutation.size() != seen.size()) {
+    return Expected("a permutation of all dimensions");
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<HloSharding> ParseHloSharding(std::string_view text) {
   return Parser(text).ParseAll();

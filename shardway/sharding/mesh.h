@@ -74,6 +74,7 @@ class Mesh {
 
   // Names for people: atoms print as the axes of the first mesh named here, sub-axes as x:(1)2.
   void Name(std::string name, AxisList atoms);
+  const std::vector<std::pair<std::string, AxisList>>& names() const { return names_; }
   // "x", "x,y", "x:(2)2"; "#3" for an atom without a name.
   std::string ToString(const AxisList& axes) const;
 

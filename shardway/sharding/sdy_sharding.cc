@@ -36,26 +36,25 @@ absl::StatusOr<const ir::SdyMesh*> SdyMeshes::CheckSize(const ir::SdyMesh& mesh)
                                                  mesh_->num_devices(), " devices"));
 }
 
-absl::StatusOr<AxisList> SdyMeshes::Resolve(const ir::SdyMesh& mesh,
-                                            const ir::SdyAxisRef& axis) const {
-  const auto strides = MeshStrides(mesh);
-  if (!strides) {
-    return absl::UnimplementedError(
-        "a mesh whose order of devices is no transposed row-major order of the program's devices");
+absl::StatusOr<const AxisPlacement*> SdyMeshes::Place(const ir::SdyMesh& mesh) const {
+  auto at = placements_.find(&mesh);
+  if (at == placements_.end()) {
+    SHARDWAY_ASSIGN_OR_RETURN(AxisPlacement placement, PlaceAxes(mesh, *mesh_));
+    at = placements_.emplace(&mesh, std::move(placement)).first;
   }
+  return &at->second;
+}
+
+absl::StatusOr<AxisList> SdyMeshes::Resolve(const ir::SdyMesh& mesh, const ir::SdyAxisRef& axis,
+                                            const AxisPlacement& placement) const {
   for (size_t i = 0; i < mesh.axes.size(); ++i) {
     if (mesh.axes[i].name != axis.name) continue;
-    auto atoms = mesh_->AtomsOf((*strides)[i]);
-    if (!atoms) {
-      return absl::UnimplementedError(
-          absl::StrCat("the mesh axis \"", axis.name,
-                       "\" cannot be cut in common with the program's other meshes"));
-    }
-    if (!axis.sub_axis) return *std::move(atoms);
+    const AxisList& atoms = placement.axes[i];
+    if (!axis.sub_axis) return atoms;
     const auto [pre, size] = *axis.sub_axis;
     int64_t before = 1;
     AxisList part;
-    for (uint8_t a : *atoms) {
+    for (uint8_t a : atoms) {
       if (before >= pre && before < pre * size) part.push_back(a);
       before *= mesh_->size(a);
     }
@@ -82,9 +81,10 @@ absl::StatusOr<Annotation> SdyMeshes::ToAnnotation(const ir::SdySharding& shardi
     return absl::InvalidArgumentError(absl::StrCat("a sharding for ", sharding.dims.size(),
                                                    " dimensions on a value of rank ", rank));
   }
+  SHARDWAY_ASSIGN_OR_RETURN(const AxisPlacement* placement, Place(*mesh));
   AxisSet used = 0;
   auto use = [&](const ir::SdyAxisRef& axis) -> absl::StatusOr<AxisList> {
-    SHARDWAY_ASSIGN_OR_RETURN(AxisList atoms, Resolve(*mesh, axis));
+    SHARDWAY_ASSIGN_OR_RETURN(AxisList atoms, Resolve(*mesh, axis, *placement));
     const AxisSet set = sharding::ToSet(atoms);
     if ((used & set) != 0) {
       return absl::InvalidArgumentError(
@@ -100,20 +100,32 @@ absl::StatusOr<Annotation> SdyMeshes::ToAnnotation(const ir::SdySharding& shardi
       result.sharding.dims[d].insert(result.sharding.dims[d].end(), atoms.begin(), atoms.end());
     }
     if (!dim.closed && d < 32) result.open |= uint32_t{1} << d;
+    if (dim.priority.value_or(0) > 0) {
+      result.priorities.resize(rank, 0);
+      result.priorities[d] = *dim.priority;
+    }
   }
   for (const ir::SdyAxisRef& axis : sharding.replicated) {
     SHARDWAY_ASSIGN_OR_RETURN(AxisList atoms, use(axis));
     result.forbidden |= sharding::ToSet(atoms);
   }
+  if (!result.sharding.replicated()) result.order = placement->order;
   return result;
 }
 
 absl::StatusOr<AxisSet> SdyMeshes::ToSet(const ir::SdySharding& sharding,
                                          const std::vector<std::string>& axes) const {
   SHARDWAY_ASSIGN_OR_RETURN(const ir::SdyMesh* mesh, FindMesh(sharding));
+  SHARDWAY_ASSIGN_OR_RETURN(const AxisPlacement* placement, Place(*mesh));
+  if (placement->order != nullptr && !axes.empty()) {
+    return absl::UnimplementedError(
+        absl::StrCat("a manual region over the axis \"", axes.front(),
+                     "\" of a mesh whose order of devices is no transposition of that of the "
+                     "program's first mesh; give both meshes the same devices in the same order"));
+  }
   AxisSet set = 0;
   for (const std::string& name : axes) {
-    SHARDWAY_ASSIGN_OR_RETURN(AxisList atoms, Resolve(*mesh, {name, std::nullopt}));
+    SHARDWAY_ASSIGN_OR_RETURN(AxisList atoms, Resolve(*mesh, {name, std::nullopt}, *placement));
     set |= sharding::ToSet(atoms);
   }
   return set;

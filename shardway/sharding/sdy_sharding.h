@@ -4,14 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_map.h"
 #include "absl/status/statusor.h"
 #include "shardway/ir/module.h"
+#include "shardway/sharding/axis_placement.h"
 #include "shardway/sharding/sharding.h"
 
 namespace shardway::sharding {
 
-// The named axes of a module's meshes on one concrete mesh. Keeps a reference to `module`'s meshes.
+// The named axes of a module's meshes on one concrete mesh. Keeps references to the meshes that it
+// is asked about. Not thread-safe.
 class SdyMeshes {
  public:
   // `mesh` must have been made with the strides of these meshes (MeshStrides).
@@ -19,19 +21,24 @@ class SdyMeshes {
 
   // INVALID_ARGUMENT naming the mesh or the axis for an unknown mesh, an unknown axis, an axis used
   // twice, a sub-axis that does not divide, a rank that does not fit, or a mesh of another number
-  // of devices; UNIMPLEMENTED for an order of devices that is no pattern of strides.
+  // of devices.
   absl::StatusOr<Annotation> ToAnnotation(const ir::SdySharding& sharding, int rank) const;
   // The atoms of whole axes, e.g. the manual axes of a region that `sharding`'s mesh names.
+  // UNIMPLEMENTED for a mesh whose order of devices is not that of the atoms.
   absl::StatusOr<AxisSet> ToSet(const ir::SdySharding& sharding,
                                 const std::vector<std::string>& axes) const;
 
  private:
   absl::StatusOr<const ir::SdyMesh*> FindMesh(const ir::SdySharding& sharding) const;
   absl::StatusOr<const ir::SdyMesh*> CheckSize(const ir::SdyMesh& mesh) const;
-  absl::StatusOr<AxisList> Resolve(const ir::SdyMesh& mesh, const ir::SdyAxisRef& axis) const;
+  absl::StatusOr<AxisList> Resolve(const ir::SdyMesh& mesh, const ir::SdyAxisRef& axis,
+                                   const AxisPlacement& placement) const;
+  absl::StatusOr<const AxisPlacement*> Place(const ir::SdyMesh& mesh) const;
 
   const ir::Module* module_;
   const Mesh* mesh_;
+  // Of the meshes seen so far; a mesh is the module's or stands in one of its attributes.
+  mutable absl::node_hash_map<const ir::SdyMesh*, AxisPlacement> placements_;
 };
 
 }  // namespace shardway::sharding

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "shardway/ir/type.h"
@@ -37,6 +39,9 @@ bool IsEven(const ir::Type& type, const Sharding& sharding, const Mesh& mesh);
 // "[{x}, {}, {y:(1)2}]"
 std::string ToString(const Sharding& sharding, const Mesh& mesh);
 
+// order[d] is the device that holds the tile which the atoms put on device d; null: the same one.
+using DeviceOrder = std::shared_ptr<const std::vector<int64_t>>;
+
 // What a user (or JAX) demanded of a value. Dimensions that are open may be split further by
 // propagation; `forbidden` atoms may not be used for any of them.
 struct Annotation {
@@ -46,6 +51,9 @@ struct Annotation {
   AxisSet manual =
       0;  // atoms over which the value is written per device already (mhlo.sharding only)
   bool maximal = false;  // on one device; held as replicated
+  DeviceOrder order;     // matters at the program's boundary only, see axis_placement.h
+  // Of each dimension; smaller ones propagate first. Empty: all 0.
+  absl::InlinedVector<int64_t, 4> priorities;
 };
 
 }  // namespace shardway::sharding
