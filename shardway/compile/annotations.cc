@@ -13,9 +13,10 @@ namespace shardway::compile {
 using sharding::Annotation;
 
 absl::Status At(const absl::Status& status, const std::string& what, const ir::Location* location) {
-  return absl::Status(status.code(), absl::StrCat(what, location != nullptr ? " at " : "",
-                                                  location != nullptr ? location->ToString() : "",
-                                                  ": ", std::string(status.message())));
+  const bool known = location != nullptr && !(location->file.empty() && location->name.empty());
+  return absl::Status(status.code(),
+                      absl::StrCat(what, known ? " at " : "", known ? location->ToString() : "",
+                                   ": ", std::string(status.message())));
 }
 
 absl::StatusOr<std::optional<Annotation>> AnnotationReader::Read(const ir::AttrDict& attributes,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
@@ -61,14 +62,32 @@ class Flattener {
     return allow.size() == 1 ? allow[0] : i < allow.size() && allow[i];
   }
 
+  // "argument 0 (params['w'])", "result 1 (result['loss'])": JAX names both.
+  static std::string NameOfArgument(const ir::Value& v) {
+    const bool named = v.location != nullptr && !v.location->name.empty();
+    return absl::StrCat("argument ", v.index, named ? " (" : "", named ? v.location->name : "",
+                        named ? ")" : "");
+  }
+  static std::string NameOfResult(const ir::Function& main, size_t i) {
+    const ir::Attribute* info = ir::Find(main.result_attrs[i], "jax.result_info");
+    const auto* name = info != nullptr ? info->get_if<std::string>() : nullptr;
+    if (name == nullptr || name->empty()) return absl::StrCat("result ", i);
+    return absl::StrCat("result ", i, " (", *name, ")");
+  }
+  // "the sharding constraint of a tensor<8xf32>"
+  static std::string NameOfResult(const std::string& what, const ir::Op& op, size_t i) {
+    return absl::StrCat(what, " of a ", op.results[i]->type.ToString());
+  }
+
   absl::Status Argument(const ir::Function& main, size_t i, ir::Function* flat) {
     const ir::Value* v = main.arguments()[i];
     ir::Value* arg = to_->AddArgument(flat->body, v->type);
+    if (v->location != nullptr) arg->location = cloner_.CloneLocation(v->location);
     cloner_.Bind(v, arg);
     std::optional<Annotation> annotation;
     if (i < main.arg_attrs.size()) {
       auto read = annotations_->Read(main.arg_attrs[i], v->type);
-      if (!read.ok()) return At(read.status(), absl::StrCat("argument ", i), nullptr);
+      if (!read.ok()) return At(read.status(), NameOfArgument(*v), main.location);
       annotation = *std::move(read);
     }
     if (!annotation && !Allowed(request_.allow_propagation_to_parameters, i)) {
@@ -82,7 +101,7 @@ class Flattener {
     std::optional<Annotation> annotation;
     if (i < main.result_attrs.size()) {
       auto read = annotations_->Read(main.result_attrs[i], value->type);
-      if (!read.ok()) return At(read.status(), absl::StrCat("result ", i), nullptr);
+      if (!read.ok()) return At(read.status(), NameOfResult(main, i), main.location);
       annotation = *std::move(read);
     }
     if (!annotation && !Allowed(request_.allow_propagation_to_results, i)) {
@@ -107,7 +126,7 @@ class Flattener {
                        const ir::Location* location, AxisSet manual) {
     ir::Op* op =
         to_->Append(into, ir::OpKind::kSdyShardingConstraint, {&value, 1}, {&value->type, 1},
-                    location != nullptr ? cloner_.CloneLocation(location) : nullptr);
+                    location != nullptr ? UserLocation(location) : nullptr);
     program_.annotations[op->result()->id] = std::move(annotation);
     SetManual(op, manual);
     return op->result();
@@ -160,15 +179,17 @@ class Flattener {
       case ir::OpKind::kSdyShardingConstraint:
       case ir::OpKind::kSdyReshard: {
         auto annotation = annotations_->OfConstraint(op);
-        if (!annotation.ok()) return At(annotation.status(), "sharding constraint", op.location);
+        if (!annotation.ok()) {
+          return At(annotation.status(), NameOfResult("the sharding constraint", op, 0),
+                    op.location);
+        }
         return ConstraintOp(op, *std::move(annotation), into, manual);
       }
-      case ir::OpKind::kSdyPropagationBarrier:
       case ir::OpKind::kSdyDataFlowEdge:
         cloner_.Bind(op.result(), cloner_.Map(op.operand(0)));
         return absl::OkStatus();
       case ir::OpKind::kSdyShardingGroup:
-        return absl::OkStatus();  // a wish without effect on values
+        return ShardingGroup(op);
       case ir::OpKind::kSdyConstant: {
         ir::Op* copy = Copy(op, into, manual);
         copy->kind = ir::OpKind::kConstant;
@@ -193,6 +214,35 @@ class Flattener {
     return absl::OkStatus();
   }
 
+  // No operator of the flat program: a group of values there.
+  absl::Status ShardingGroup(const ir::Op& op) {
+    const ir::Value* v = cloner_.Map(op.operand(0));
+    const auto [at, first] = groups_.try_emplace(op.Int("group_id"), program_.groups.size());
+    if (first) program_.groups.emplace_back();
+    std::vector<const ir::Value*>& group = program_.groups[at->second];
+    if (!group.empty() && group[0]->type.dims != v->type.dims) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the sharding group ", op.Int("group_id"), " at ", op.location->ToString(),
+          " has values of types ", group[0]->type.ToString(), " and ", v->type.ToString()));
+    }
+    group.push_back(v);
+    return absl::OkStatus();
+  }
+
+  // A function of JAX's own (jnp.roll) has no line of the user's inside: that of the call is taken.
+  const ir::Location* UserLocation(const ir::Location* location) {
+    if (caller_ == nullptr || location == nullptr || !location->file.empty()) {
+      return cloner_.CloneLocation(location);
+    }
+    const ir::Location*& here = called_from_[{location, caller_}];
+    if (here == nullptr) {
+      ir::Location of_caller = *caller_;
+      of_caller.name = location->name;
+      here = to_->AddLocation(std::move(of_caller));
+    }
+    return here;
+  }
+
   absl::Status Call(const ir::Op& op, std::string_view callee, ir::Region* into, AxisSet manual,
                     int depth) {
     const ir::Function* f = from_.FindFunction(callee);
@@ -204,7 +254,10 @@ class Flattener {
       return absl::InvalidArgumentError(absl::StrCat("the function @", f->name, " calls itself"));
     }
     stack_.push_back(f);
+    const ir::Location* const outer = caller_;
+    if (!op.location->file.empty()) caller_ = op.location;
     SHARDWAY_RETURN_IF_ERROR(InlineRegion(op, *f->body, into, manual, depth));
+    caller_ = outer;
     stack_.pop_back();
     return absl::OkStatus();
   }
@@ -295,8 +348,8 @@ class Flattener {
                                                      ": ", shard.ToString(), " is no part of ",
                                                      full.ToString()));
     }
-    ir::Op* op = to_->Append(into, ir::OpKind::kCustomCall, {&v, 1}, {&type, 1},
-                             cloner_.CloneLocation(location));
+    ir::Op* op =
+        to_->Append(into, ir::OpKind::kCustomCall, {&v, 1}, {&type, 1}, UserLocation(location));
     ir::Set(op->attributes, "call_target_name", std::string(target));
     program_.conversions[op] = axes;
     SetManual(op, manual_after);
@@ -340,7 +393,9 @@ class Flattener {
                                                      " must have one operand and one result"));
     }
     auto annotation = annotations_->Read(op.attributes, op.result()->type);
-    if (!annotation.ok()) return At(annotation.status(), std::string(target), op.location);
+    if (!annotation.ok()) {
+      return At(annotation.status(), NameOfResult(std::string(target), op, 0), op.location);
+    }
     if (!annotation->has_value()) {
       return absl::InvalidArgumentError(absl::StrCat(
           std::string(target), " at ", op.location->ToString(), " without a sharding"));
@@ -376,7 +431,11 @@ class Flattener {
            ++i) {
         auto annotation =
             annotations_->meshes().ToAnnotation(many->shardings[i], op.result(i)->type.rank());
-        if (!annotation.ok()) return At(annotation.status(), "sharding", op.location);
+        if (!annotation.ok()) {
+          const std::string name =
+              absl::StrCat("the sharding of ", std::string(ir::OpKindName(op.kind)));
+          return At(annotation.status(), NameOfResult(name, op, i), op.location);
+        }
         if (!annotation->maximal)
           program_.annotations[copy->result(i)->id] = *std::move(annotation);
       }
@@ -390,7 +449,7 @@ class Flattener {
     std::vector<ir::Type> types;
     for (const ir::Value* v : op.operands) operands.push_back(cloner_.Map(v));
     for (const ir::Value* v : op.results) types.push_back(v->type);
-    ir::Op* copy = to_->Append(into, op.kind, operands, types, cloner_.CloneLocation(op.location));
+    ir::Op* copy = to_->Append(into, op.kind, operands, types, UserLocation(op.location));
     copy->attributes = op.attributes;
     for (size_t i = 0; i < op.results.size(); ++i) cloner_.Bind(op.result(i), copy->result(i));
     SetManual(copy, manual);
@@ -403,6 +462,10 @@ class Flattener {
   ir::Cloner cloner_;
   std::optional<AnnotationReader> annotations_;
   std::vector<const ir::Function*> stack_;
+  const ir::Location* caller_ = nullptr;  // the innermost call around with a line of the user's
+  absl::flat_hash_map<std::pair<const ir::Location*, const ir::Location*>, const ir::Location*>
+      called_from_;
+  absl::flat_hash_map<int64_t, size_t> groups_;  // id → index in program_.groups
   bool foreign_conversions_ = false;
   spmd::Program program_;
 };

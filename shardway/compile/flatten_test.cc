@@ -67,6 +67,21 @@ TEST(Flatten, InlinesEveryCall) {
   EXPECT_EQ(Count(*program, ir::OpKind::kCall), 0);
 }
 
+TEST(Flatten, WhatIsCalledHasTheCallersLine) {
+  Source s;
+  s.Function("library", nullptr);  // its operators say no file
+  s.b.set_location(s.module.AddLocation({"jit(step)/roll", "train.py", 7, 1}));
+  s.Return(s.Call("library", s.b, s.x)->result());
+  auto program = Flatten(s.module, s.request);
+  ASSERT_TRUE(program.ok()) << program.status();
+  for (const ir::Op* op : program->module->main()->body->ops) {
+    if (op->kind == ir::OpKind::kTanh) {
+      EXPECT_EQ(op->location->file, "train.py");
+      EXPECT_EQ(op->location->line, 7);
+    }
+  }
+}
+
 TEST(Flatten, RecursionIsAnError) {
   Source s;
   s.Function("loop", "loop");

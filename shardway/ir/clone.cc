@@ -41,7 +41,9 @@ std::vector<Value*> Cloner::CloneBody(const Region& from, Region* into) {
 
 void Cloner::CloneRegion(const Region& from, Region* into) {
   for (const Value* argument : from.arguments) {
-    Bind(argument, target_->AddArgument(into, argument->type));
+    Value* copy = target_->AddArgument(into, argument->type);
+    if (argument->location != nullptr) copy->location = CloneLocation(argument->location);
+    Bind(argument, copy);
   }
   for (const Op* op : from.ops) CloneOp(*op, into);
 }

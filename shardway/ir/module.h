@@ -50,6 +50,7 @@ struct Value {
   Op* def = nullptr;        // the operator this is a result of; null for a region's argument
   Region* owner = nullptr;  // the region this is an argument of; null for a result
   int index = 0;            // which result or argument
+  const Location* location = nullptr;  // of an argument, where the artifact says: its name
 };
 
 struct Op {

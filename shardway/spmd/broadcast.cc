@@ -5,7 +5,6 @@ namespace shardway::spmd {
 
 OpRule BroadcastRule(const ir::Op& op) {
   OpRule rule;
-  rule.preserves_shape = true;
   const ir::Type& from = op.operand(0)->type;
   const ir::Type& to = op.result()->type;
   TensorFactors result = rule.NewTensor(to);

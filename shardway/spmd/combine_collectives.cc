@@ -19,7 +19,9 @@ class Combiner {
  public:
   explicit Combiner(Emitter& emitter) : emitter_(emitter) {
     for (const CollectiveCall& call : emitter.calls()) {
-      if (call.spec.kind == collective::Kind::kAllReduce) all_reduces_.emplace(call.op, call.spec);
+      if (call.spec.kind != collective::Kind::kAllReduce) continue;
+      all_reduces_.emplace(call.op, call.spec);
+      causes_.emplace(call.op, call.cause);
     }
   }
 
@@ -109,6 +111,7 @@ class Combiner {
       for (const ir::Op* op : members)
         operands.insert(operands.end(), op->operands.begin(), op->operands.end());
       const Spec spec = all_reduces_.at(members.front());
+      emitter_.set_cause(causes_.at(members.front()));
       emitter_.b().set_region(&scratch_);
       emitter_.b().set_location(members.front()->location);
       const std::vector<ir::Value*> results = emitter_.AllReduceAll(spec, operands);
@@ -140,6 +143,7 @@ class Combiner {
 
   Emitter& emitter_;
   absl::flat_hash_map<const ir::Op*, Spec> all_reduces_;
+  absl::flat_hash_map<const ir::Op*, Cause> causes_;
   absl::flat_hash_map<const ir::Value*, int> value_levels_;  // of this region; 0 where absent
   absl::flat_hash_map<const ir::Op*, int> levels_;
   std::vector<std::vector<ir::Op*>> groups_;

@@ -7,7 +7,6 @@ namespace shardway::spmd {
 
 OpRule ConstantRule(const ir::Op& op) {
   OpRule rule;
-  rule.preserves_shape = true;
   rule.results.push_back(rule.NewTensor(op.result()->type));
   return rule;
 }

@@ -120,6 +120,11 @@ OpRule CustomCallRule(const ir::Op& op) {
   replicate(given->permutation_factors);
   // How partial results of a call that we do not know would combine is its own secret.
   replicate(given->reduction_factors);
+  for (int64_t f : given->blocked_propagation_factors) {
+    if (f >= 0 && f < static_cast<int64_t>(rule.factors.size())) {
+      rule.blocked.push_back(static_cast<int>(f));
+    }
+  }
   for (const auto& mapping : given->operands) rule.operands.push_back(Factors(mapping));
   for (const auto& mapping : given->results) rule.results.push_back(Factors(mapping));
   ReplicateOneSided(rule);

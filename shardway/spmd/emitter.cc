@@ -185,7 +185,7 @@ std::vector<ir::Value*> Emitter::Collective(collective::Spec spec,
   if (builder_.location() != nullptr) spec.location = builder_.location()->ToString();
   ir::Op* op = backend_ == Backend::kNative ? EmitNative(spec, operands, results)
                                             : EmitCall(operands, results);
-  calls_.push_back({op, std::move(spec)});
+  calls_.push_back({op, std::move(spec), cause_});
   return op->results;
 }
 
@@ -232,7 +232,7 @@ void Emitter::NumberSites() {
   std::vector<size_t> order;
   InOrder(*body_, index, order);
   for (size_t i : order) {
-    auto& [op, spec] = calls_[i];
+    auto& [op, spec, cause] = calls_[i];
     spec.site = static_cast<int32_t>(specs_.size());
     if (backend_ == Backend::kFfi) {
       ir::AttrDict config;
@@ -245,6 +245,7 @@ void Emitter::NumberSites() {
       ir::Set(op->attributes, "channel_type", int64_t{1});
     }
     specs_.push_back(std::move(spec));
+    causes_.push_back(std::move(cause));
   }
   calls_.clear();
 }

@@ -21,11 +21,28 @@ namespace shardway::spmd {
 
 enum class Backend { kFfi, kNative };
 
+// Why a collective is there.
+struct Cause {
+  enum class Kind {
+    kOperator,  // the operator itself needs it: a collective of the user's, a halo
+    kOperand,   // operand `index` of the operator had another sharding than is computed with
+    kResult,    // result `index` is wanted otherwise than it is computed
+    kPartial,   // the parts of result `index` are combined
+    kOrder,     // argument `index` (no operator) or result `index` lies on the devices in another
+                // order
+  };
+  Kind kind = Kind::kOperator;
+  const ir::Op* op = nullptr;  // of the program being partitioned
+  int index = 0;
+  Sharding from, to;  // of the value; empty for kOperator
+};
+
 // A collective in the program being written. Sites are numbered, and the operator gets what depends
 // on its site, when the program is finished.
 struct CollectiveCall {
   ir::Op* op;
   collective::Spec spec;
+  Cause cause;
 };
 
 class Emitter {
@@ -69,6 +86,8 @@ class Emitter {
                                        absl::Span<ir::Value* const> operands);
 
   std::vector<CollectiveCall>& calls() { return calls_; }
+  // What later collectives are there for.
+  void set_cause(Cause cause) { cause_ = std::move(cause); }
 
   // Puts the prologue in its place, numbers the collectives in the order of the program and, for
   // kFfi, adds the parameter with this device's place if anything asked for it. Call once, when all
@@ -76,6 +95,7 @@ class Emitter {
   bool Finish();
   // By site. After Finish.
   std::vector<collective::Spec> TakeSpecs() { return std::move(specs_); }
+  std::vector<Cause> TakeCauses() { return std::move(causes_); }
 
  private:
   // XLA's own collectives know sums, products, minima, maxima, and logic of booleans; any other
@@ -100,7 +120,9 @@ class Emitter {
   ir::Value* ids_[2] = {nullptr, nullptr};
   absl::flat_hash_map<AxisList, ir::Value*> coordinates_;
   std::vector<CollectiveCall> calls_;
+  Cause cause_;
   std::vector<collective::Spec> specs_;
+  std::vector<Cause> causes_;
 };
 
 // The scalar type of reducers, and a region computing `reduction` on it.

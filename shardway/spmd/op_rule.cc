@@ -27,7 +27,6 @@ OpRule ReplicatedRule(const ir::Op& op) {
 
 OpRule PointwiseRule(const ir::Op& op) {
   OpRule rule;
-  rule.preserves_shape = true;
   const ir::Type& shape = op.result()->type;
   const TensorFactors whole = rule.NewTensor(shape);
   auto of = [&](const ir::Value* v) {

@@ -41,8 +41,7 @@ struct OpRule {
   std::vector<TensorFactors> results;
   // How partial results combine when a reduction factor is split; kNone: the room's own business.
   collective::Reduction combine = collective::Reduction::kNone;
-  // Propagated before all others: an operator that gives every element its own place in the result.
-  bool preserves_shape = false;
+  std::vector<int> blocked;  // factors that propagation does not carry from one tensor to another
 
   int AddFactor(int64_t size, Factor::Kind kind = Factor::Kind::kPassThrough) {
     factors.push_back({size, kind});

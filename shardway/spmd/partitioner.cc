@@ -45,6 +45,11 @@ class Partitioner {
     for (const ir::Value* v : source.arguments()) {
       locals_[v->id] = {module_->AddArgument(main_->body, TypeOf(v)), shardings_[v->id]};
     }
+    for (const ir::Value* v : source.arguments()) {
+      emitter_.set_cause({Cause::Kind::kOrder, nullptr, v->index, {}, {}});
+      ir::Value*& shard = locals_[v->id].shard;
+      shard = Reorder(shard, v, /*inward=*/true);
+    }
     scopes_.emplace_back();
     for (const ir::Op* op : source.body->ops) {
       if (op->kind == ir::OpKind::kFuncReturn || op->kind == ir::OpKind::kReturn) {
@@ -58,6 +63,7 @@ class Partitioner {
     result.uses_place = emitter_.Finish();
     main_->arg_attrs.resize(main_->body->arguments.size());
     result.collectives = emitter_.TakeSpecs();
+    result.causes = emitter_.TakeCauses();
     result.module = std::move(module_);
     return result;
   }
@@ -67,10 +73,25 @@ class Partitioner {
     return sharding::LocalType(v->type, shardings_[v->id], program_.mesh);
   }
 
+  // At the boundary: from the user's order of devices to the mesh's, or back.
+  ir::Value* Reorder(ir::Value* shard, const ir::Value* v, bool inward) {
+    const sharding::DeviceOrder order = program_.order_of(v);
+    if (order == nullptr || shardings_[v->id].replicated()) return shard;
+    std::vector<std::pair<int64_t, int64_t>> pairs;
+    for (int64_t d = 0; d < program_.mesh.num_devices(); ++d) {
+      const int64_t holder = (*order)[d];
+      pairs.emplace_back(inward ? holder : d, inward ? d : holder);
+    }
+    return emitter_.Permute(shard, std::move(pairs));
+  }
+
   absl::Status Finish(const ir::Op& op) {
     std::vector<ir::Value*> values;
-    for (const ir::Value* v : op.operands) {
-      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(v, shardings_[v->id]));
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      const ir::Value* v = op.operand(i);
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(v, shardings_[v->id], op, i));
+      emitter_.set_cause({Cause::Kind::kOrder, &op, static_cast<int>(i), {}, {}});
+      shard = Reorder(shard, v, /*inward=*/false);
       values.push_back(shard);
       main_->result_types.push_back(shard->type);
     }
@@ -79,8 +100,10 @@ class Partitioner {
     return absl::OkStatus();
   }
 
-  // The shard of `v` under `want`, resharded at most once in each scope.
-  absl::StatusOr<ir::Value*> Get(const ir::Value* v, const Sharding& want) {
+  // The shard of `v` under `want` for operand `index` of `user`, resharded at most once in each
+  // scope.
+  absl::StatusOr<ir::Value*> Get(const ir::Value* v, const Sharding& want, const ir::Op& user,
+                                 size_t index) {
     const std::pair<uint32_t, Sharding> key{v->id, want};
     for (size_t i = scopes_.size(); i-- > 0;) {
       if (auto it = scopes_[i].find(key); it != scopes_[i].end()) return it->second;
@@ -94,6 +117,8 @@ class Partitioner {
         return absl::InternalError(absl::StrCat("the value ", v->id, " is used before it is made"));
       }
       if (local.sharding == want || !v->type.is_tensor()) return local.shard;
+      emitter_.set_cause(
+          {Cause::Kind::kOperand, &user, static_cast<int>(index), local.sharding, want});
       shard =
           EmitReshard(emitter_, local.shard, v->type, local.sharding, want, program_.manual_of(v));
     }
@@ -107,10 +132,11 @@ class Partitioner {
     ProjectFactors(rule, rule.results[0], want, program_.mesh, axes);
     std::vector<ir::Value*> operands;
     std::vector<Sharding> operand_shardings;
-    for (const ir::Value* v : op.operands) {
-      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(v, Sharding::Replicated(v->type.rank())));
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      const Sharding whole = Sharding::Replicated(op.operand(i)->type.rank());
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op.operand(i), whole, op, i));
       operands.push_back(shard);
-      operand_shardings.push_back(Sharding::Replicated(v->type.rank()));
+      operand_shardings.push_back(whole);
     }
     LocalOp local{op,
                   rule,
@@ -136,10 +162,11 @@ class Partitioner {
         return Branches(op);
       case ir::OpKind::kOptimizationBarrier:
         return Barrier(op);
-      case ir::OpKind::kSdyShardingConstraint: {
+      case ir::OpKind::kSdyShardingConstraint:
+      case ir::OpKind::kSdyPropagationBarrier: {
         const ir::Value* v = op.operand(0);
         const Sharding& want = shardings_[op.result()->id];
-        SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(v, want));
+        SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(v, want, op, 0));
         Bind(op.result(), shard, want);
         return absl::OkStatus();
       }
@@ -175,7 +202,7 @@ class Partitioner {
           " is not of type ", part->type.ToString(), " on each device"));
     }
     SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard,
-                              Get(op.operand(0), to_shard ? shardings_[whole->id] : inside));
+                              Get(op.operand(0), to_shard ? shardings_[whole->id] : inside, op, 0));
     Bind(op.result(), shard, to_shard ? inside : shardings_[whole->id]);
     return absl::OkStatus();
   }
@@ -186,7 +213,7 @@ class Partitioner {
     std::vector<ir::Type> types;
     for (size_t i = 0; i < op.operands.size(); ++i) {
       SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard,
-                                Get(op.operand(i), shardings_[op.result(i)->id]));
+                                Get(op.operand(i), shardings_[op.result(i)->id], op, i));
       operands.push_back(shard);
       types.push_back(shard->type);
     }
@@ -209,7 +236,8 @@ class Partitioner {
     LocalOp local{op, rule, axes, {}, {}, {}, {}, want, emitter_};
     for (size_t i = 0; i < op.operands.size(); ++i) {
       local.operand_shardings.push_back(FromFactors(rule, rule.operands[i], axes, program_.mesh));
-      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op.operand(i), local.operand_shardings[i]));
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard,
+                                Get(op.operand(i), local.operand_shardings[i], op, i));
       if (options_.poison_padding)
         shard = Poison(shard, op.operand(i)->type, local.operand_shardings[i]);
       local.operands.push_back(shard);
@@ -219,6 +247,7 @@ class Partitioner {
       local.result_types.push_back(
           sharding::LocalType(op.result(i)->type, local.result_shardings[i], program_.mesh));
     }
+    emitter_.set_cause({Cause::Kind::kOperator, &op, 0, {}, {}});
     SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results, RoomOf(op.kind).emit(local));
     const AxisSet pending =
         rule.combine == collective::Reduction::kNone ? 0 : PendingAxes(rule, axes);
@@ -230,7 +259,14 @@ class Partitioner {
         continue;
       }
       Sharding sharding = local.result_shardings[i];
-      if (pending != 0) shard = Combine(v, shard, rule.combine, pending, sharding);
+      const int index = static_cast<int>(i);
+      if (pending != 0) {
+        emitter_.set_cause({Cause::Kind::kPartial, &op, index, sharding, want[i]});
+        shard = Combine(v, shard, rule.combine, pending, sharding);
+      }
+      if (sharding != want[i]) {
+        emitter_.set_cause({Cause::Kind::kResult, &op, index, sharding, want[i]});
+      }
       shard = EmitReshard(emitter_, shard, v->type, sharding, want[i], program_.manual_of(v));
       Bind(v, shard, want[i]);
     }
@@ -279,7 +315,7 @@ class Partitioner {
       }
       std::vector<ir::Value*> values;
       for (size_t i = 0; i < op->operands.size(); ++i) {
-        SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op->operand(i), wants[i]));
+        SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op->operand(i), wants[i], *op, i));
         values.push_back(shard);
       }
       emitter_.b().Return(values);
@@ -298,7 +334,7 @@ class Partitioner {
     std::vector<Sharding> state;
     for (size_t i = 0; i < op.operands.size(); ++i) {
       state.push_back(shardings_[body.arguments[i]->id]);
-      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op.operand(i), state[i]));
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op.operand(i), state[i], op, i));
       operands.push_back(shard);
       types.push_back(shard->type);
       if (shardings_[op.regions[0]->arguments[i]->id] != state[i]) {
@@ -321,7 +357,8 @@ class Partitioner {
       wants.push_back(shardings_[v->id]);
       types.push_back(TypeOf(v));
     }
-    SHARDWAY_ASSIGN_OR_RETURN(ir::Value * index, Get(op.operand(0), Sharding::Replicated(0)));
+    SHARDWAY_ASSIGN_OR_RETURN(ir::Value * index,
+                              Get(op.operand(0), Sharding::Replicated(0), op, 0));
     ir::Op* branches = emitter_.b().Create(op.kind, {&index, 1}, types);
     for (const ir::Region* region : op.regions) {
       SHARDWAY_RETURN_IF_ERROR(Body(*region, module_->AddRegion(branches), wants));

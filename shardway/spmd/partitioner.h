@@ -16,6 +16,7 @@ struct PerDevice {
       module;               // one function, main; independent of the program it came from
   bool uses_place = false;  // main's last parameter is tensor<2xi32>: (replica, partition)
   std::vector<collective::Spec> collectives;  // by site
+  std::vector<Cause> causes;                  // why, by site; refers to the program it came from
 };
 
 struct PartitionOptions {

@@ -37,8 +37,14 @@ struct Program {
   absl::flat_hash_map<uint32_t, Annotation> annotations;    // by Value::id
   std::vector<AxisSet> manual;                              // by Value::id
   absl::flat_hash_map<const ir::Op*, AxisSet> conversions;  // manual atoms of each conversion
+  std::vector<std::vector<const ir::Value*>> groups;        // values to be sharded alike
 
   AxisSet manual_of(const ir::Value* v) const { return manual[v->id]; }
+  // Of an argument or result of the program.
+  sharding::DeviceOrder order_of(const ir::Value* v) const {
+    const auto at = annotations.find(v->id);
+    return at == annotations.end() ? nullptr : at->second.order;
+  }
 };
 
 bool IsConversion(const ir::Op& op);

@@ -1,7 +1,11 @@
 #include "shardway/spmd/propagation.h"
 
+#include <algorithm>
 #include <deque>
+#include <iterator>
+#include <set>
 
+#include "shardway/spmd/propagation_graph.h"
 #include "shardway/spmd/room.h"
 
 namespace shardway::spmd {
@@ -10,15 +14,9 @@ namespace {
 using sharding::Contains;
 using sharding::IsPrefix;
 
-bool HasBodies(const ir::Op& op) {  // regions that run programs, not reducers
-  return op.kind == ir::OpKind::kWhile || op.kind == ir::OpKind::kIf ||
-         op.kind == ir::OpKind::kCase;
-}
-
 // The manual part of a dimension is its major factor: whole [m·r] ↔ shard [r].
 OpRule ConversionRule(const ir::Op& op) {
   OpRule rule;
-  rule.preserves_shape = true;
   const bool to_shard = op.String("call_target_name") == kFullToShard;
   const ir::Type& full = to_shard ? op.operand(0)->type : op.result()->type;
   const ir::Type& shard = to_shard ? op.result()->type : op.operand(0)->type;
@@ -34,178 +32,150 @@ OpRule ConversionRule(const ir::Op& op) {
   return rule;
 }
 
-// Tensors and how their dimensions correspond.
-struct Node {
-  const OpRule* rule;
-  std::vector<const ir::Value*> tensors;
-  std::vector<const TensorFactors*> factors;
-};
+constexpr size_t kMaxRounds = 32;  // a program may name as many priorities as it has dimensions
 
 class Propagator {
  public:
-  Propagator(const Program& program, const Rules& rules)
+  Propagator(const Program& program, const Rules& rules, Decisions* decisions)
       : program_(program),
+        decisions_(decisions),
         mesh_(program.mesh),
-        rules_(rules),
+        graph_(program, rules),
         shardings_(program.module->num_values()),
         closed_(program.module->num_values(), 0),
+        late_(program.module->num_values(), 0),
         barred_(program.manual) {
     barred_.resize(program.module->num_values(), 0);
-    Visit(*program.module->main()->body);
+    if (decisions != nullptr) decisions->assign(program.module->num_values(), {});
+    Start(*program.module->main()->body);
     for (const auto& [id, annotation] : program.annotations) {
       shardings_[id] = annotation.sharding;
       closed_[id] = ~annotation.open;
       barred_[id] |= annotation.forbidden;
+      for (int64_t p : annotation.priorities) rounds_.insert(p);
     }
-    Connect();
+    // The last round takes all that is left.
+    while (rounds_.size() > kMaxRounds) rounds_.erase(std::prev(rounds_.end(), 2));
   }
 
   std::vector<Sharding> Run() {
-    if (mesh_.num_atoms() > 0) {
-      Fixpoint(/*all=*/false);
-      Fixpoint(/*all=*/true);
+    if (mesh_.num_atoms() == 0) return std::move(shardings_);
+    queued_.resize(graph_.nodes().size());
+    // The user's own priorities outrank those of operators.
+    for (const int64_t round : rounds_) {
+      SetLate(round);
+      for (level_ = 0; level_ < kPropagationLevels; ++level_) {
+        // What earlier levels reached stays at its fixed point until something changes; a new round
+        // begins everywhere.
+        for (uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+          const PropagationNode& node = graph_.nodes()[n];
+          const bool begins =
+              node.priority.to_operands == level_ || node.priority.to_results == level_;
+          if (begins) Push(n);
+        }
+        Fixpoint();
+      }
     }
     return std::move(shardings_);
   }
 
  private:
-  void Visit(const ir::Region& region) {
+  void Start(const ir::Region& region) {
     for (const ir::Value* v : region.arguments) Start(v);
     for (const ir::Op* op : region.ops) {
       for (const ir::Value* v : op->results) Start(v);
-      if (HasBodies(*op)) {
-        for (const ir::Region* body : op->regions) Visit(*body);
-        TieBodies(*op);
-      } else if (op->kind == ir::OpKind::kOptimizationBarrier) {
-        // As many independent identities: one node each, a barrier may hold hundreds of values.
-        for (size_t i = 0; i < op->results.size(); ++i) Tie({op->operands[i], op->results[i]});
-      } else if (op->kind == ir::OpKind::kReturn || op->kind == ir::OpKind::kFuncReturn) {
-        continue;
-      } else {
-        AddOp(*op);
-      }
+      if (!HasBodies(*op)) continue;
+      for (const ir::Region* body : op->regions) Start(*body);
     }
   }
-
   void Start(const ir::Value* v) { shardings_[v->id] = Sharding::Replicated(v->type.rank()); }
 
-  void AddOp(const ir::Op& op) {
-    Node node{&rules_.Of(&op), {}, {}};
-    int ranks = 0;
-    for (size_t i = 0; i < op.operands.size(); ++i) {
-      node.tensors.push_back(op.operands[i]);
-      node.factors.push_back(&node.rule->operands[i]);
-      ranks += op.operands[i]->type.rank();
-    }
-    for (size_t i = 0; i < op.results.size(); ++i) {
-      node.tensors.push_back(op.results[i]);
-      node.factors.push_back(&node.rule->results[i]);
-      ranks += op.results[i]->type.rank();
-    }
-    if (ranks > 0) nodes_.push_back(std::move(node));
-  }
-
-  void Tie(std::vector<const ir::Value*> values) {
-    if (!values[0]->type.is_tensor() || values[0]->type.rank() == 0) return;
-    OpRule& rule = ties_.emplace_back();
-    rule.preserves_shape = true;
-    rule.results.push_back(rule.NewTensor(values[0]->type));
-    Node node{&rule, std::move(values), {}};
-    node.factors.assign(node.tensors.size(), &rule.results[0]);
-    nodes_.push_back(std::move(node));
-  }
-
-  void TieBodies(const ir::Op& op) {
-    for (size_t i = 0; i < op.results.size(); ++i) {
-      std::vector<const ir::Value*> values = {op.results[i]};
-      if (op.kind == ir::OpKind::kWhile) {
-        values.push_back(op.operands[i]);
-        for (const ir::Region* body : op.regions) values.push_back(body->arguments[i]);
-        values.push_back(op.regions[1]->terminator()->operands[i]);
-      } else {
-        for (const ir::Region* body : op.regions) values.push_back(body->terminator()->operands[i]);
+  // Dimensions of a later round neither give nor take; their axes are taken all the same.
+  void SetLate(int64_t round) {
+    if (rounds_.size() == 1) return;
+    for (const auto& [id, annotation] : program_.annotations) {
+      late_[id] = 0;
+      for (size_t d = 0; d < annotation.priorities.size() && d < 32; ++d) {
+        if (annotation.priorities[d] > round) late_[id] |= uint32_t{1} << d;
       }
-      Tie(std::move(values));
     }
   }
 
-  void Connect() {
-    first_.assign(shardings_.size() + 1, 0);
-    for (const Node& node : nodes_) {
-      for (const ir::Value* v : node.tensors) ++first_[v->id + 1];
-    }
-    for (size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
-    touching_.resize(first_.back());
-    std::vector<uint32_t> next(first_.begin(), first_.end() - 1);
-    for (uint32_t n = 0; n < nodes_.size(); ++n) {
-      for (const ir::Value* v : nodes_[n].tensors) touching_[next[v->id]++] = n;
+  void Push(uint32_t n) {
+    if (queued_[n]) return;
+    queued_[n] = true;
+    queue_.push_back(n);
+  }
+
+  void Fixpoint() {
+    while (!queue_.empty()) {
+      const uint32_t n = queue_.front();
+      queue_.pop_front();
+      queued_[n] = false;
+      Step(graph_.nodes()[n]);
     }
   }
 
-  void Fixpoint(bool all) {
-    std::deque<uint32_t> queue;
-    std::vector<bool> queued(nodes_.size());
-    auto push = [&](uint32_t n) {
-      if (queued[n] || !(all || nodes_[n].rule->preserves_shape)) return;
-      queued[n] = true;
-      queue.push_back(n);
-    };
-    for (uint32_t n = 0; n < nodes_.size(); ++n) push(n);
-    while (!queue.empty()) {
-      const uint32_t n = queue.front();
-      queue.pop_front();
-      queued[n] = false;
-      Step(nodes_[n], [&](const ir::Value* changed) {
-        for (uint32_t i = first_[changed->id]; i < first_[changed->id + 1]; ++i) push(touching_[i]);
-      });
-    }
-  }
-
-  template <typename Changed>
-  void Step(const Node& node, const Changed& changed) {
+  // What the node's tensors offer each other. Of two lists of axes for one factor the longer one
+  // where one is a prefix of the other; otherwise the one of more parts, then that of the larger
+  // tensor, then the first.
+  void Step(const PropagationNode& node) {
     const size_t num_factors = node.rule->factors.size();
-    // The longest list of axes that any tensor has for each factor; of two that disagree the first
-    // stays.
     offered_.assign(num_factors, {});
+    offering_.assign(num_factors, 0);
     bool any = false;
     for (size_t t = 0; t < node.tensors.size(); ++t) {
-      const Sharding& sharding = shardings_[node.tensors[t]->id];
-      if (sharding.replicated()) continue;
+      const ir::Value* v = node.tensors[t];
+      if (shardings_[v->id].replicated()) continue;
       any = true;
-      mine_.assign(num_factors, {});
-      ProjectFactors(*node.rule, *node.factors[t], sharding, mesh_, mine_);
+      Project(node, t, late_[v->id]);
       for (size_t f = 0; f < num_factors; ++f) {
-        if (IsPrefix(offered_[f], mine_[f])) offered_[f] = mine_[f];
+        if (!Better(node, f, t)) continue;
+        offered_[f] = mine_[f];
+        offering_[f] = t;
       }
     }
     if (!any) return;
-    for (size_t t = 0; t < node.tensors.size(); ++t) Take(node, t, changed);
+    for (int f : node.rule->blocked) offered_[f].clear();
+    for (size_t t = 0; t < node.tensors.size(); ++t) {
+      if (node.LevelOf(t) <= level_) Take(node, t);
+    }
   }
 
-  template <typename Changed>
-  void Take(const Node& node, size_t t, const Changed& changed) {
+  bool Better(const PropagationNode& node, size_t f, size_t t) const {
+    if (mine_[f].empty()) return false;
+    if (offered_[f].empty()) return true;
+    if (IsPrefix(offered_[f], mine_[f])) return mine_[f].size() > offered_[f].size();
+    if (IsPrefix(mine_[f], offered_[f])) return false;
+    const int64_t mine = mesh_.SizeOf(mine_[f]);
+    const int64_t best = mesh_.SizeOf(offered_[f]);
+    if (mine != best) return mine > best;
+    return node.tensors[t]->type.num_elements() > node.tensors[offering_[f]]->type.num_elements();
+  }
+
+  // The axes of each factor in tensor `t`, dimensions in `without` left out, into mine_.
+  void Project(const PropagationNode& node, size_t t, uint32_t without) {
+    mine_.assign(node.rule->factors.size(), {});
+    const Sharding& sharding = shardings_[node.tensors[t]->id];
+    if (without == 0) return ProjectFactors(*node.rule, *node.factors[t], sharding, mesh_, mine_);
+    Sharding early = sharding;
+    for (int d = 0; d < early.rank() && d < 32; ++d) {
+      if (((without >> d) & 1) != 0) early.dims[d].clear();
+    }
+    ProjectFactors(*node.rule, *node.factors[t], early, mesh_, mine_);
+  }
+
+  void Take(const PropagationNode& node, size_t t) {
     const ir::Value* v = node.tensors[t];
     const TensorFactors& tensor = *node.factors[t];
     Sharding& sharding = shardings_[v->id];
-    mine_.assign(node.rule->factors.size(), {});
-    ProjectFactors(*node.rule, tensor, sharding, mesh_, mine_);
+    Project(node, t, 0);
     AxisSet used = sharding.used() | barred_[v->id];
+    const uint32_t closed = closed_[v->id] | late_[v->id];
     bool more = false;
     for (size_t d = 0; d < tensor.size(); ++d) {
-      if (d < 32 && ((closed_[v->id] >> d) & 1)) continue;
-      for (int f : tensor[d]) {
-        const Factor& factor = node.rule->factors[f];
-        if (factor.kind == Factor::Kind::kReplicated || !IsPrefix(mine_[f], offered_[f])) continue;
-        int64_t parts = mesh_.SizeOf(mine_[f]);
-        for (size_t i = mine_[f].size(); i < offered_[f].size(); ++i) {
-          const uint8_t atom = offered_[f][i];
-          parts *= mesh_.size(atom);
-          if (Contains(used, atom) || parts > factor.size) break;
-          mine_[f].push_back(atom);
-          used |= AxisSet{1} << atom;
-          more = true;
-        }
-      }
+      if (d < 32 && ((closed >> d) & 1) != 0) continue;
+      for (int f : tensor[d]) more |= TakeFactor(node.rule->factors[f], f, used);
     }
     if (!more) return;
     const Sharding next = FromFactors(*node.rule, tensor, mine_, mesh_);
@@ -213,24 +183,61 @@ class Propagator {
     for (size_t d = 0; d < tensor.size(); ++d) {
       if (next.dims[d].size() > sharding.dims[d].size() &&
           IsPrefix(sharding.dims[d], next.dims[d])) {
+        if (decisions_ != nullptr) Remember(node, t, d, next.dims[d]);
         sharding.dims[d] = next.dims[d];
         grew = true;
       }
     }
-    if (grew) changed(v);
+    if (!grew) return;
+    for (uint32_t n : graph_.Touching(v)) {
+      if (graph_.nodes()[n].level() <= level_) Push(n);
+    }
+  }
+
+  // Adds to mine_[f] what is offered for it and free; whether that is anything.
+  bool TakeFactor(const Factor& factor, int f, AxisSet& used) {
+    if (factor.kind == Factor::Kind::kReplicated || !IsPrefix(mine_[f], offered_[f])) return false;
+    int64_t parts = mesh_.SizeOf(mine_[f]);
+    bool more = false;
+    for (size_t i = mine_[f].size(); i < offered_[f].size(); ++i) {
+      const uint8_t atom = offered_[f][i];
+      parts *= mesh_.size(atom);
+      if (Contains(used, atom) || parts > factor.size) break;
+      mine_[f].push_back(atom);
+      used |= AxisSet{1} << atom;
+      more = true;
+    }
+    return more;
+  }
+
+  // Dimension `d` of tensor `t` is about to grow to `axes`.
+  void Remember(const PropagationNode& node, size_t t, size_t d, const AxisList& axes) {
+    const ir::Value* v = node.tensors[t];
+    const AxisList& had = shardings_[v->id].dims[d];
+    for (int f : (*node.factors[t])[d]) {
+      Decision decision{static_cast<int>(d), {}, node.op, node.tensors[offering_[f]]};
+      for (uint8_t atom : mine_[f]) {
+        const bool taken = std::find(axes.begin() + had.size(), axes.end(), atom) != axes.end();
+        if (taken) decision.axes.push_back(atom);
+      }
+      if (!decision.axes.empty()) (*decisions_)[v->id].push_back(std::move(decision));
+    }
   }
 
   const Program& program_;
+  Decisions* decisions_;
   const Mesh& mesh_;
-  const Rules& rules_;
+  PropagationGraph graph_;
   std::vector<Sharding> shardings_;
   std::vector<uint32_t> closed_;  // dimensions that may not be split further
+  std::vector<uint32_t> late_;    // dimensions whose round has not come yet
   std::vector<AxisSet> barred_;
-  std::deque<OpRule> ties_;
-  std::vector<Node> nodes_;
-  std::vector<uint32_t> first_;  // nodes that touch value v: touching_[first_[v] … first_[v + 1])
-  std::vector<uint32_t> touching_;
-  FactorAxes offered_, mine_;  // scratch
+  std::set<int64_t> rounds_ = {0};
+  int level_ = 0;
+  std::deque<uint32_t> queue_;
+  std::vector<bool> queued_;
+  FactorAxes offered_, mine_;     // scratch
+  std::vector<size_t> offering_;  // the tensor that each offer comes from
 };
 
 }  // namespace
@@ -245,15 +252,22 @@ void Rules::Add(const ir::Region& region, const Program& program) {
       for (const ir::Region* body : op->regions) Add(*body, program);
       continue;
     }
-    OpRule rule = program.conversions.contains(op)                 ? ConversionRule(*op)
-                  : op->kind == ir::OpKind::kSdyShardingConstraint ? PointwiseRule(*op)
-                                                                   : RoomOf(op->kind).rule(*op);
+    const bool identity = op->kind == ir::OpKind::kSdyShardingConstraint ||
+                          op->kind == ir::OpKind::kSdyPropagationBarrier;
+    OpRule rule = program.conversions.contains(op) ? ConversionRule(*op)
+                  : identity                       ? PointwiseRule(*op)
+                                                   : RoomOf(op->kind).rule(*op);
     rules_.emplace(op, std::make_unique<OpRule>(std::move(rule)));
   }
 }
 
-std::vector<Sharding> Propagate(const Program& program, const Rules& rules) {
-  return Propagator(program, rules).Run();
+bool HasBodies(const ir::Op& op) {
+  return op.kind == ir::OpKind::kWhile || op.kind == ir::OpKind::kIf ||
+         op.kind == ir::OpKind::kCase;
+}
+
+std::vector<Sharding> Propagate(const Program& program, const Rules& rules, Decisions* decisions) {
+  return Propagator(program, rules, decisions).Run();
 }
 
 }  // namespace shardway::spmd

@@ -66,7 +66,6 @@ OpRule ReshapeRule(const ir::Op& op) {
   const ir::Type& to = op.result()->type;
   if (from.num_elements() == 0) return ReplicatedRule(op);
   OpRule rule;
-  rule.preserves_shape = true;
   Side a(from.dims);
   Side b(to.dims);
   while (!a.done() && !b.done()) {

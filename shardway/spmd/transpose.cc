@@ -5,7 +5,6 @@ namespace shardway::spmd {
 
 OpRule TransposeRule(const ir::Op& op) {
   OpRule rule;
-  rule.preserves_shape = true;
   rule.operands.push_back(rule.NewTensor(op.operand(0)->type));
   TensorFactors result;
   for (int64_t from : op.IntList("permutation")) result.push_back(rule.operands[0][from]);

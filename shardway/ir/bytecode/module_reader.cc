@@ -374,11 +374,13 @@ void ModuleReader::ReadBlock(ByteReader& reader, Scope& scope, Region* region, s
       } else {
         type = reader.ReadVarInt();
       }
-      if (located) pool_->ReadLocation(reader);
+      const Location* location = located ? pool_->ReadLocation(reader) : nullptr;
       const Type value_type = pool_->ValueType(type, reader);
       if (!errors_->ok()) return;
       if (region == nullptr) return reader.Fail("a module's body has arguments");
-      if (!Define(scope, next, end, module_->AddArgument(region, value_type))) return;
+      Value* argument = module_->AddArgument(region, value_type);
+      argument->location = location;
+      if (!Define(scope, next, end, argument)) return;
     }
     if (sections_->version >= kUseListOrder && reader.ReadByte() != 0) {
       SkipUseListOrder(reader, count);
