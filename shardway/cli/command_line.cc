@@ -3,11 +3,30 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "shardway/cli/compile_command.h"
 #include "shardway/cli/controller_command.h"
+#include "shardway/cli/explain_command.h"
 #include "shardway/cli/run_command.h"
 #include "shardway/worker/daemon.h"
 
 namespace shardway::cli {
+namespace {
+
+void AddTo(CLI::App& command, CompileCommand& options) {
+  command.add_option("file", options.file, "a StableHLO artifact, or StableHLO text")->required();
+  command.add_option("--mesh", options.mesh, "axes and sizes, major to minor: x=4,y=2");
+  command.add_option("--in", options.in, "shardings of the arguments: \"[{x},{}] - [{y,?}]\"");
+  command.add_option("--out", options.out, "shardings of the results");
+  command.add_option("--backend", options.backend, "whose collectives: ffi, native or both")
+      ->check(CLI::IsMember({"ffi", "native", "both"}));
+  command.add_flag("--explain", options.explain, "print why, as JSON, instead of the program");
+  command.add_flag("--propagate-in", options.propagate_inputs,
+                   "arguments that say nothing may be split");
+  command.add_flag("--propagate-out", options.propagate_outputs,
+                   "results that say nothing may be split");
+}
+
+}  // namespace
 
 SplitArguments SplitRunArguments(const std::vector<std::string>& arguments) {
   SplitArguments split;
@@ -37,6 +56,18 @@ int Main(const std::vector<std::string>& arguments, const std::string& version) 
   run->footer("then: script.py args…, or -m module args…, or -c code");
   run_options.cluster.AddTo(*run);
 
+  ExplainCommand explain_options;
+  CLI::App* explain = app.add_subcommand(
+      "explain", "run a Python script, then print how its functions were partitioned and why");
+  explain->footer("then: script.py args…, or -m module args…, or -c code");
+  explain_options.run.cluster.AddTo(*explain);
+  explain->add_option("--html", explain_options.html, "write a page to this file instead");
+
+  CompileCommand compile_options;
+  CLI::App* compile =
+      app.add_subcommand("compile", "print the per-device program of a StableHLO program");
+  AddTo(*compile, compile_options);
+
   ControllerCommand controller_options;
   CLI::App* controller =
       app.add_subcommand("controller", "the controller of a cluster on this machine");
@@ -53,11 +84,13 @@ int Main(const std::vector<std::string>& arguments, const std::string& version) 
   worker->add_option("--fd", worker_fd, "the inherited socket to the controller")->required();
 
   std::vector<std::string> own = arguments;
-  if (!own.empty() && own[0] == "run") {
+  if (!own.empty() && (own[0] == "run" || own[0] == "explain")) {
+    const std::string name = own[0];
     SplitArguments split = SplitRunArguments({own.begin() + 1, own.end()});
-    run_options.python_arguments = std::move(split.python);
+    RunCommand& target = name == "run" ? run_options : explain_options.run;
+    target.python_arguments = std::move(split.python);
     own = std::move(split.own);
-    own.insert(own.begin(), "run");
+    own.insert(own.begin(), name);
   }
   std::reverse(own.begin(), own.end());  // as CLI11 wants them
   try {
@@ -67,6 +100,12 @@ int Main(const std::vector<std::string>& arguments, const std::string& version) 
   }
   if (run->parsed()) {
     return RunScript(run_options);
+  }
+  if (explain->parsed()) {
+    return RunExplain(explain_options);
+  }
+  if (compile->parsed()) {
+    return RunCompile(compile_options);
   }
   if (controller->parsed()) {
     return RunController(controller_options);

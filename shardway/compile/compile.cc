@@ -7,8 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
 #include "shardway/collective/spec.h"
+#include "shardway/compile/boundary_shardings.h"
+#include "shardway/compile/explanation.h"
 #include "shardway/compile/flatten.h"
 #include "shardway/compile/hidden_constants.h"
+#include "shardway/compile/observer.h"
 #include "shardway/compile/work_estimate.h"
 #include "shardway/ir/artifact_reader.h"
 #include "shardway/ir/text_writer.h"
@@ -31,8 +34,10 @@ void MakeEven(const ir::Type& type, const sharding::Mesh& mesh, Sharding& shardi
   }
 }
 
-Boundary Describe(const ir::Type& type, const Sharding& sharding, const spmd::Program& program,
-                  const ir::AttrDict& attributes) {
+Boundary Describe(const ir::Value* v, const std::vector<Sharding>& shardings,
+                  const spmd::Program& program, const ir::AttrDict& attributes) {
+  const ir::Type& type = v->type;
+  const Sharding& sharding = shardings[v->id];
   Boundary boundary;
   if (const ir::Attribute* kind = ir::Find(attributes, "mhlo.memory_kind")) {
     if (const auto* name = kind->get_if<std::string>()) boundary.memory_kind = *name;
@@ -47,7 +52,7 @@ Boundary Describe(const ir::Type& type, const Sharding& sharding, const spmd::Pr
   boundary.element = type.element;
   boundary.global_dims.assign(type.dims.begin(), type.dims.end());
   boundary.local_dims.assign(local.dims.begin(), local.dims.end());
-  boundary.op_sharding = sharding::ToOpShardingBytes(sharding, program.mesh);
+  boundary.op_sharding = sharding::ToOpShardingBytes(sharding, program.mesh, program.order_of(v));
   return boundary;
 }
 
@@ -101,7 +106,6 @@ void WriteAliases(const std::vector<Boundary>& parameters, ir::Function& main) {
 }
 
 absl::Status CheckRequest(const Request& request) {
-  if (request.artifact == nullptr) return absl::InvalidArgumentError("no program to compile");
   if (request.num_replicas < 1 || request.num_partitions < 1 ||
       request.num_replicas > (1 << 20) / request.num_partitions) {
     return absl::InvalidArgumentError(
@@ -110,19 +114,57 @@ absl::Status CheckRequest(const Request& request) {
   return absl::OkStatus();
 }
 
+// For people: with lines, without large constants.
+void Show(const Options& options, std::string_view stage, const ir::Module& module) {
+  constexpr size_t kMaxConstantBytes = 256;
+  if (options.observer == nullptr) return;
+  ir::TextOptions text;
+  text.locations = true;
+  text.max_constant_bytes = kMaxConstantBytes;
+  options.observer->OnStage(module.name, stage, ir::WriteText(module, text));
+}
+
+// Reads the program, and settles how many partitions it is for.
+absl::StatusOr<std::unique_ptr<ir::Module>> Import(Request& request, const Options& options) {
+  if (request.artifact == nullptr) return absl::InvalidArgumentError("no program to compile");
+  SHARDWAY_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, ir::ReadArtifact(request.artifact));
+  if (!options.mesh.empty()) {
+    SHARDWAY_ASSIGN_OR_RETURN(const ir::SdyMesh mesh, ParseMesh(options.mesh));
+    SHARDWAY_RETURN_IF_ERROR(
+        SetBoundaryShardings(*module, mesh, options.in_shardings, options.out_shardings));
+    request.num_partitions = 1;
+    for (const auto& axis : mesh.axes) request.num_partitions *= axis.size;
+  } else if (!options.in_shardings.empty() || !options.out_shardings.empty()) {
+    return absl::InvalidArgumentError("shardings for a program need a mesh (x=4,y=2)");
+  } else if (request.num_partitions == 0) {
+    request.num_partitions = PartitionsOf(*module);
+  }
+  SHARDWAY_RETURN_IF_ERROR(CheckRequest(request));
+  Show(options, "1-imported.mlir", *module);
+  SHARDWAY_RETURN_IF_ERROR(ir::Verify(*module));
+  return module;
+}
+
 }  // namespace
 
-absl::StatusOr<Partitioned> Compile(const Request& request) { return CompileWith(request, {}); }
+absl::StatusOr<Partitioned> Compile(const Request& request) {
+  const std::unique_ptr<Observer> observer = ObserverFromEnvironment();
+  Options options;
+  options.observer = observer.get();
+  return CompileWith(request, options);
+}
 
-absl::StatusOr<Partitioned> CompileWith(const Request& request, const Options& options) {
-  SHARDWAY_RETURN_IF_ERROR(CheckRequest(request));
-  SHARDWAY_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, ir::ReadArtifact(request.artifact));
-  SHARDWAY_RETURN_IF_ERROR(ir::Verify(*module));
+absl::StatusOr<Partitioned> CompileWith(const Request& asked, const Options& options) {
+  Request request = asked;
+  SHARDWAY_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, Import(request, options));
   SHARDWAY_ASSIGN_OR_RETURN(spmd::Program program, Flatten(*module, request));
+  Show(options, "2-flat.mlir", *program.module);
   spmd::ShortenSorts(program);
   const ir::Function& main = *program.module->main();
   const spmd::Rules rules(program);
-  std::vector<Sharding> shardings = Propagate(program, rules);
+  const bool explain = options.explain || options.observer != nullptr;
+  spmd::Decisions decisions;
+  std::vector<Sharding> shardings = Propagate(program, rules, explain ? &decisions : nullptr);
   const std::vector<ir::Value*>& returned = main.body->terminator()->operands;
   for (const ir::Value* v : main.arguments()) {
     if (v->type.is_tensor()) MakeEven(v->type, program.mesh, shardings[v->id]);
@@ -130,24 +172,28 @@ absl::StatusOr<Partitioned> CompileWith(const Request& request, const Options& o
   for (const ir::Value* v : returned) {
     if (v->type.is_tensor()) MakeEven(v->type, program.mesh, shardings[v->id]);
   }
+  if (options.observer != nullptr) {
+    options.observer->OnStage(module->name, "3-propagated.mlir",
+                              WriteWithShardings(program, shardings));
+  }
   SHARDWAY_ASSIGN_OR_RETURN(
       spmd::PerDevice device,
       Partition(
           program, rules, shardings,
           {options.native ? spmd::Backend::kNative : spmd::Backend::kFfi, options.poison_padding}));
+  Show(options, "4-partitioned.mlir", *device.module);
 
   Partitioned out;
+  if (explain) out.explanation = Explain(program, shardings, decisions, device);
   out.name = program.module->name;
   out.num_replicas = request.num_replicas;
   out.num_partitions = request.num_partitions;
   out.uses_coordinates = device.uses_place;
   for (size_t i = 0; i < main.arguments().size(); ++i) {
-    const ir::Value* v = main.arguments()[i];
-    out.parameters.push_back(Describe(v->type, shardings[v->id], program, main.arg_attrs[i]));
+    out.parameters.push_back(Describe(main.arguments()[i], shardings, program, main.arg_attrs[i]));
   }
   for (size_t i = 0; i < returned.size(); ++i) {
-    const ir::Value* v = returned[i];
-    out.results.push_back(Describe(v->type, shardings[v->id], program, main.result_attrs[i]));
+    out.results.push_back(Describe(returned[i], shardings, program, main.result_attrs[i]));
   }
   PairDonations(main, out);
   if (!options.native) out.constants = HoistConstants(*device.module);
@@ -162,6 +208,10 @@ absl::StatusOr<Partitioned> CompileWith(const Request& request, const Options& o
   ir::TextOptions text;
   text.sdy = false;
   out.text = ir::WriteText(*device.module, text);
+  if (options.observer != nullptr) {
+    options.observer->OnStage(out.name, "5-device.mlir", out.text);
+    options.observer->OnStage(out.name, "explanation.json", out.explanation);
+  }
   return out;
 }
 

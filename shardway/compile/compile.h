@@ -1,5 +1,5 @@
 // From a program as JAX hands it over (one artifact for the whole mesh) to one per-device program
-// and what the runtime must know to run it. Pure: no I/O, no devices; thread-safe.
+// and what the runtime must know to run it. Pure (dumps aside): no I/O, no devices; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,8 @@
 #include "shardway/base/element_type.h"
 
 namespace shardway::compile {
+
+class Observer;
 
 struct Request {
   std::shared_ptr<const std::string> artifact;  // StableHLO portable artifact
@@ -61,10 +63,12 @@ struct Partitioned {
   int64_t num_partitions = 1;
   double flops_per_device =
       0;  // a rough count, for scheduling and the cost of what follows a collective
+  std::string explanation;  // JSON, see explanation.h; empty unless asked for
 };
 
 // Errors name the value, the axis and the user's line: INVALID_ARGUMENT for a bad program,
-// UNIMPLEMENTED for a construct that we do not take.
+// UNIMPLEMENTED for a construct that we do not take. Dumps its stages where SHARDWAY_DUMP says
+// (observer.h).
 absl::StatusOr<Partitioned> Compile(const Request& request);
 
 struct Options {
@@ -72,6 +76,12 @@ struct Options {
   // hidden parameters (constants stay in the text) and no place parameter.
   bool native = false;
   bool poison_padding = false;  // for tests, see spmd/partitioner.h
+  bool explain = false;         // fill in Partitioned::explanation
+  Observer* observer = nullptr;
+  // For tools: shardings of the boundary in the place of the program's own (boundary_shardings.h).
+  // With a mesh, the number of partitions is its size; without one, and with num_partitions 0, it
+  // is what the program says.
+  std::string mesh, in_shardings, out_shardings;
 };
 absl::StatusOr<Partitioned> CompileWith(const Request& request, const Options& options);
 

@@ -8,33 +8,16 @@
 // --time it prints how long the fastest of so many compilations took, and the peak of its memory.
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <memory>
 #include <string>
 
-#include "shardway/collective/spec.h"
 #include "shardway/compile/compile.h"
+#include "shardway/compile/describe.h"
 
 namespace {
-
-void PrintBoundary(const char* what, size_t i, const shardway::compile::Boundary& b) {
-  std::cout << "// " << what << " " << i << ": " << shardway::ElementTypeName(b.element) << "[";
-  for (size_t d = 0; d < b.global_dims.size(); ++d) std::cout << (d ? "," : "") << b.global_dims[d];
-  std::cout << "] shard [";
-  for (size_t d = 0; d < b.local_dims.size(); ++d) std::cout << (d ? "," : "") << b.local_dims[d];
-  std::cout << "] sharding ";
-  for (unsigned char c : b.op_sharding) {
-    char hex[3];
-    std::snprintf(hex, sizeof hex, "%02x", c);
-    std::cout << hex;
-  }
-  if (b.donated) std::cout << " donated";
-  if (b.alias_result >= 0) std::cout << " alias " << b.alias_result;
-  std::cout << "\n";
-}
 
 int Time(const shardway::compile::Request& request, const shardway::compile::Options& options,
          int64_t repeats) {
@@ -102,22 +85,11 @@ int main(int argc, char** argv) {
     std::cerr << result.status().ToString() << "\n";
     return 1;
   }
-  std::cout << result->text << "// ----\n";
-  const auto specs = shardway::collective::Parse(result->manifest);
-  if (!specs.ok()) {
-    std::cerr << specs.status().ToString() << "\n";
+  const auto text = shardway::compile::Describe(*result);
+  if (!text.ok()) {
+    std::cerr << text.status().ToString() << "\n";
     return 1;
   }
-  for (const auto& spec : *specs) {
-    std::cout << "// site " << spec.site << ": " << spec.ToString() << " then "
-              << spec.work_after_us << " us, " << spec.location << "\n";
-  }
-  for (size_t i = 0; i < result->parameters.size(); ++i) {
-    PrintBoundary("parameter", i, result->parameters[i]);
-  }
-  for (size_t i = 0; i < result->results.size(); ++i)
-    PrintBoundary("result", i, result->results[i]);
-  std::cout << "// place " << result->uses_coordinates << " constants " << result->constants.size()
-            << " flops " << result->flops_per_device << "\n";
+  std::cout << *text;
   return 0;
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "absl/container/flat_hash_map.h"
+#include "shardway/compile/trip_counts.h"
 
 namespace shardway::compile {
 namespace {
@@ -12,7 +12,6 @@ constexpr double kFlopsPerUs = 20'000;  // of a dense contraction
 constexpr double kBytesPerUs = 5'000;   // of everything else
 constexpr double kUsPerOp = 0.05;
 constexpr double kDefaultTrips = 16;
-constexpr double kMaxTrips = 1e9;
 
 struct Cost {
   double us = 0;
@@ -53,20 +52,6 @@ Cost OwnCost(const ir::Op& op) {
   return cost;
 }
 
-// A loop that counts from 0 to a constant, as JAX writes them: `compare LT, counter, constant`.
-double TripCount(const ir::Op& loop) {
-  const ir::Region& condition = *loop.regions[0];
-  for (const ir::Op* op : condition.ops) {
-    if (op->kind != ir::OpKind::kCompare || op->operand(1)->def == nullptr) continue;
-    const ir::Attribute* value = op->operand(1)->def->Find("value");
-    const auto* constant = value != nullptr ? value->get_if<ir::Constant>() : nullptr;
-    if (constant == nullptr || !IsInteger(constant->type.element) || constant->type.rank() != 0)
-      continue;
-    return std::clamp(static_cast<double>(constant->Ints()[0]), 1.0, kMaxTrips);
-  }
-  return kDefaultTrips;
-}
-
 class Estimator {
  public:
   explicit Estimator(std::vector<collective::Spec>& collectives) : collectives_(collectives) {}
@@ -101,7 +86,7 @@ class Estimator {
 
  private:
   Cost Loop(const ir::Op& op, int& last) {
-    const double trips = TripCount(op);
+    const double trips = TripCount(op).value_or(kDefaultTrips);
     const int before = last;
     const int outer_first = first_;
     first_ = -1;
@@ -129,20 +114,8 @@ class Estimator {
   }
 
   std::optional<int> Site(const ir::Op& op) const {
-    if (op.kind != ir::OpKind::kCustomCall ||
-        op.String("call_target_name") != collective::kCustomCallTarget) {
-      return std::nullopt;
-    }
-    const ir::Attribute* config = op.Find("backend_config");
-    const auto* dict =
-        config != nullptr ? config->get_if<std::shared_ptr<const ir::AttrDict>>() : nullptr;
-    const ir::Attribute* site = dict != nullptr ? ir::Find(**dict, "site") : nullptr;
-    const auto* number = site != nullptr ? site->get_if<ir::TypedInt>() : nullptr;
-    if (number == nullptr || number->value < 0 ||
-        number->value >= static_cast<int64_t>(collectives_.size())) {
-      return std::nullopt;
-    }
-    return static_cast<int>(number->value);
+    const auto site = SiteOf(op);
+    return site && *site < static_cast<int>(collectives_.size()) ? site : std::nullopt;
   }
 
   std::vector<collective::Spec>& collectives_;
