@@ -5,7 +5,7 @@
 //
 // Messages arrive once, whole and in order. Nothing waits for ever: Receive has a timeout, Send
 // waits at most Options::send_timeout for a reader that doesn't read, and both return within about
-// 100 ms when the peer process dies. The peer is not trusted: whatever it writes, the worst outcome
+// 100 ms when the peer process ends. The peer is not trusted: whatever it writes, the worst outcome
 // is an error from Receive. What a message says is the reader's to check (validate.h).
 //
 // Errors, of every function:

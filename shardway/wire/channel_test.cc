@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -321,6 +322,58 @@ TEST(ChannelProcessTest, AGrandchildThatHoldsTheSocketDoesNotHideADeath) {
   waitpid(child.pid, nullptr, 0);
   close(pipe_ends[0]);
   close(pipe_ends[1]);
+}
+
+int64_t Sleeps() {
+  rusage usage = {};
+  EXPECT_EQ(getrusage(RUSAGE_THREAD, &usage), 0);
+  return usage.ru_nvcsw;
+}
+
+// Who waits does not look around: a message, the peer's end and this end's wake it.
+TEST(ChannelTest, AWaitingReaderSleeps) {
+  Ends ends = MakeEnds();
+  ClientMessage got;
+  const int64_t before = Sleeps();
+  EXPECT_EQ(ends.b->Receive(&got, seconds(1)).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_LE(Sleeps() - before, 3);
+}
+
+TEST(ChannelTest, EndsAreNoticedWhileAsleep) {
+  for (const bool own : {false, true}) {
+    Ends ends = MakeEnds();
+    std::thread closer([&] {
+      std::this_thread::sleep_for(milliseconds(50));
+      (own ? ends.b : ends.a)->Close();
+    });
+    ClientMessage got;
+    const absl::Status status = ends.b->Receive(&got, seconds(60));
+    closer.join();
+    EXPECT_EQ(status.code(), own ? absl::StatusCode::kCancelled : absl::StatusCode::kUnavailable);
+  }
+}
+
+// It has neither the watcher's thread nor its locks, and watches with its own.
+TEST(ChannelProcessTest, AForkedChildWatchesForItself) {
+  Ends ends = MakeEnds();
+  const pid_t child = fork();
+  if (child == 0) {
+    Ends own = MakeEnds();
+    std::thread closer([&] {
+      usleep(50'000);
+      own.a->Close();
+    });
+    ClientMessage got;
+    const bool noticed = absl::IsUnavailable(own.b->Receive(&got, seconds(30)));
+    closer.join();
+    ends.a.reset();
+    _exit(noticed ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ClientMessage message;
+  ASSERT_TRUE(ends.a->Send(message).ok()) << "the child's end is not the parent's";
 }
 
 TEST(ChannelTest, AStrangerIsRefused) {

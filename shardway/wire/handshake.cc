@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
@@ -163,8 +164,15 @@ absl::StatusOr<UniqueFd> ReceiveDescriptor(const UniqueFd& socket, Duration time
   return std::move(incoming.fd);
 }
 
-PeerWatch::PeerWatch(int socket, int pid)
-    : socket_(socket), process_(pid > 0 ? static_cast<int>(syscall(SYS_pidfd_open, pid, 0)) : -1) {}
+PeerWatch::PeerWatch(int socket, int pid, std::function<void()> gone)
+    : socket_(socket),
+      process_(pid > 0 ? static_cast<int>(syscall(SYS_pidfd_open, pid, 0)) : -1),
+      watcher_(PeerWatcher::Get()),
+      watched_(watcher_ == nullptr ? 0 : watcher_->Add(socket, process_.get(), std::move(gone))) {}
+
+PeerWatch::~PeerWatch() {
+  if (watcher_ != nullptr) watcher_->Remove(watched_, socket_, process_.get());
+}
 
 bool PeerWatch::Gone() const {
   pollfd entries[2] = {{socket_, POLLRDHUP, 0}, {process_.get(), POLLIN, 0}};

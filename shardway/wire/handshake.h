@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "shardway/base/clock.h"
+#include "shardway/wire/peer_watcher.h"
 #include "shardway/wire/unique_fd.h"
 
 namespace shardway::wire {
@@ -31,13 +33,23 @@ absl::StatusOr<UniqueFd> ReceiveDescriptor(const UniqueFd& socket, Duration time
 // still hold its socket).
 class PeerWatch {
  public:
-  PeerWatch(int socket, int pid);
+  // `gone` is called once, on another thread, when the peer has closed its socket or has ended. It
+  // must be short.
+  PeerWatch(int socket, int pid, std::function<void()> gone);
+  ~PeerWatch();  // `gone` is not running afterwards
+  PeerWatch(const PeerWatch&) = delete;
+  PeerWatch& operator=(const PeerWatch&) = delete;
+
   // True when the peer has closed its socket or has ended. One system call.
   bool Gone() const;
+  // Whether `gone` will be called; otherwise who waits for the peer must look from time to time.
+  bool watched() const { return watched_ != 0; }
 
  private:
-  int socket_;
-  UniqueFd process_;
+  const int socket_;
+  const UniqueFd process_;
+  PeerWatcher* const watcher_;
+  const uint64_t watched_;
 };
 
 }  // namespace shardway::wire

@@ -91,10 +91,11 @@ void RingWriter::Commit(uint64_t payload, uint32_t flags) {
   memory_.header().head.store(head_);
 }
 
-void RingWriter::WaitForRoom(uint64_t payload, Duration timeout) {
+void RingWriter::WaitForRoom(uint64_t payload, Duration timeout, const std::atomic<bool>& awake) {
   RingHeader& header = memory_.header();
   header.writer_sleeps.store(1);
-  if (head_ + FrameBytes(payload) - header.tail.load() > memory_.ring_bytes()) {
+  if (head_ + FrameBytes(payload) - header.tail.load() > memory_.ring_bytes() &&
+      header.reader_closed.load() == 0 && !awake.load()) {
     FutexWait(header.writer_sleeps, 1, timeout);
   }
   header.writer_sleeps.store(0);
@@ -136,10 +137,10 @@ void RingReader::Consume(const Frame& frame) {
   }
 }
 
-void RingReader::WaitForData(Duration timeout) {
+void RingReader::WaitForData(Duration timeout, const std::atomic<bool>& awake) {
   RingHeader& header = memory_.header();
   header.reader_sleeps.store(1);
-  if (header.head.load() == tail_ && header.writer_closed.load() == 0) {
+  if (header.head.load() == tail_ && header.writer_closed.load() == 0 && !awake.load()) {
     FutexWait(header.reader_sleeps, 1, timeout);
   }
   header.reader_sleeps.store(0);

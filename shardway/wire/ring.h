@@ -82,8 +82,9 @@ class RingWriter {
   char* Reserve(uint64_t payload, bool* broken);
   // Publishes the frame that Reserve made room for.
   void Commit(uint64_t payload, uint32_t flags);
-  // Sleeps until there may be room for `payload` bytes or `timeout` has passed.
-  void WaitForRoom(uint64_t payload, Duration timeout);
+  // Sleeps until there may be room for `payload` bytes, the reader has closed, or `timeout` has
+  // passed. Who sets `awake` and then calls Interrupt ends it too, whenever that happens.
+  void WaitForRoom(uint64_t payload, Duration timeout, const std::atomic<bool>& awake);
 
   // Any thread:
   void WakeReaderIfAsleep();
@@ -113,8 +114,9 @@ class RingReader {
   void Consume(const Frame& frame);
 
   bool empty() const { return memory_.header().head.load(std::memory_order_acquire) == tail_; }
-  // Sleeps until something may have come or `timeout` has passed.
-  void WaitForData(Duration timeout);
+  // Sleeps until something may have come, the writer has closed, or `timeout` has passed; `awake`
+  // as above.
+  void WaitForData(Duration timeout, const std::atomic<bool>& awake);
 
   // Any thread:
   void Close();      // publishes that nobody reads any more, wakes the writer

@@ -21,7 +21,9 @@
 namespace shardway::wire {
 namespace {
 
-// How often whoever sleeps looks whether the peer still lives. Wakes don't wait for it.
+// How often whoever sleeps looks whether the peer still lives: when its end is told, and when not.
+// Messages don't wait for it.
+constexpr Duration kLookAtWatchedPeer = std::chrono::seconds(5);
 constexpr Duration kLookAtPeer = std::chrono::milliseconds(50);
 // A descriptor is on the socket before its message is in the ring; an honest peer's is there.
 constexpr Duration kDescriptorWait = std::chrono::seconds(1);
@@ -45,9 +47,10 @@ class SharedMemoryChannel final : public Channel {
       : options_(options),
         socket_(std::move(socket)),
         peer_pid_(peer.pid),
-        watch_(socket_.get(), peer.pid),
         writer_(std::move(outgoing)),
-        reader_(std::move(incoming)) {}
+        reader_(std::move(incoming)),
+        watch_(socket_.get(), peer.pid, [this] { Rouse(); }),
+        look_at_peer_(watch_.watched() ? kLookAtWatchedPeer : kLookAtPeer) {}
 
   ~SharedMemoryChannel() override { Close(); }
 
@@ -142,8 +145,7 @@ class SharedMemoryChannel final : public Channel {
     if (!guard_.InOwner() || closed_.exchange(true)) return;
     writer_.Close();
     reader_.Close();
-    writer_.Interrupt();
-    reader_.Interrupt();
+    Rouse();
     // Whatever the peer did to the rings, it sees this. Descriptors on their way still arrive.
     shutdown(socket_.get(), SHUT_WR);
   }
@@ -151,6 +153,13 @@ class SharedMemoryChannel final : public Channel {
   int peer_pid() const override { return peer_pid_; }
 
  private:
+  // Whoever waits at this end looks, now and from now on.
+  void Rouse() {
+    awake_.store(true);
+    writer_.Interrupt();
+    reader_.Interrupt();
+  }
+
   uint64_t DirectLimit() const { return std::min(writer_.max_payload(), kPieceBytes); }
 
   absl::Status CheckOwner() const {
@@ -201,7 +210,7 @@ class SharedMemoryChannel final : public Channel {
                          " ms and its channel is full; the channel is closed"));
       }
       writer_.WakeReaderIfAsleep();  // corked messages must not wait for themselves
-      writer_.WaitForRoom(payload, std::min<Duration>(kLookAtPeer, deadline - now));
+      writer_.WaitForRoom(payload, std::min<Duration>(look_at_peer_, deadline - now), awake_);
     }
   }
 
@@ -249,7 +258,7 @@ class SharedMemoryChannel final : public Channel {
       return reader_.empty() ? PeerGone("has died") : absl::OkStatus();
     }
     if (now >= *deadline) return absl::DeadlineExceededError("no message has come in time");
-    reader_.WaitForData(std::min<Duration>(kLookAtPeer, *deadline - now));
+    reader_.WaitForData(std::min<Duration>(look_at_peer_, *deadline - now), awake_);
     return absl::OkStatus();
   }
 
@@ -269,8 +278,8 @@ class SharedMemoryChannel final : public Channel {
   const ForkGuard guard_;
   const UniqueFd socket_;
   const int peer_pid_;
-  const PeerWatch watch_;
   std::atomic<bool> closed_{false};
+  std::atomic<bool> awake_{false};  // closed, or the peer is gone
 
   Mutex send_mutex_;
   std::atomic<int> corks_{0};
@@ -281,6 +290,9 @@ class SharedMemoryChannel final : public Channel {
   std::string buffer_;  // the message being assembled, or the one delivered last
   bool delivered_ = false;
   UniqueFd descriptor_;  // came with the message being assembled
+
+  const PeerWatch watch_;  // destroyed first: it calls Rouse
+  const Duration look_at_peer_;
 };
 
 struct Half {
