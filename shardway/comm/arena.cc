@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint64_t kFirst = 4096;
 constexpr uint64_t kAlign = 256;
+constexpr uint64_t kKept = 1 << 20;  // so little is not worth giving back
 
 }  // namespace
 
@@ -33,6 +34,7 @@ uint64_t Arena::Allocate(uint64_t bytes, absl::Span<const int> readers) {
     if (offset == kNoSpace) return kNoSpace;
   }
   touched_ = std::max(touched_, offset + size);
+  idle_ = false;
   Block block{offset, size, {host_}};
   BlockHeader& header = segment_.header(host_, offset);
   header.read_by[host_].store(0, std::memory_order_relaxed);
@@ -68,8 +70,10 @@ bool Arena::IsRead(uint64_t offset) {
 
 void Arena::Trim() {
   MutexLock lock(mutex_);
+  const bool idle = std::exchange(idle_, true);
+  if (!idle || touched_ <= kKept) return;
   Collect();
-  if (!used_.empty() || touched_ <= (uint64_t{1} << 20)) return;
+  if (!used_.empty()) return;
   ::madvise(segment_.arena(host_), touched_ / 4096 * 4096, MADV_REMOVE);
   touched_ = 0;
 }

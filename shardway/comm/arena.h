@@ -31,7 +31,7 @@ class Arena {
   void ReaderLost(int host);
   // Whether all readers of `block` have read it (or it is freed already).
   bool IsRead(uint64_t block);
-  // Gives memory back to the system when no block is in use.
+  // Gives memory back to the system when no block is in use nor was since the last call.
   void Trim();
 
   // What could never be allocated, however empty.
@@ -54,7 +54,8 @@ class Arena {
   std::map<uint64_t, uint64_t> free_ SHARDWAY_GUARDED_BY(mutex_);  // offset → size, not adjacent
   std::deque<Block> used_ SHARDWAY_GUARDED_BY(mutex_);             // oldest first
   std::vector<bool> lost_ SHARDWAY_GUARDED_BY(mutex_);
-  uint64_t touched_ SHARDWAY_GUARDED_BY(mutex_) = 0;  // end of what was ever used since Trim
+  uint64_t touched_ SHARDWAY_GUARDED_BY(mutex_) = 0;  // end of what may have memory
+  bool idle_ SHARDWAY_GUARDED_BY(mutex_) = true;      // no allocation since the last Trim
 };
 
 }  // namespace shardway::comm

@@ -346,30 +346,6 @@ INSTANTIATE_TEST_SUITE_P(Clusters, CollectivesTest,
                                   std::to_string(info.param.devices_per_host);
                          });
 
-TEST(StuckTest, CollectiveAndMissingDeviceAreNamed) {
-  for (int hosts : {1, 2}) {
-    TestCluster cluster(hosts, 4 / hosts, std::chrono::milliseconds(200));
-    Spec spec;
-    spec.reduction = Reduction::kSum;
-    spec.operands = spec.results = {{ElementType::kBF16, {8}}};
-    spec.groups = {.mesh = {4}, .axes = {0}};
-    spec.location = "train.py:33";
-    cluster.Prepare({spec});
-    cluster.Begin(1);
-    cluster.Run([&](int device) {
-      if (device == 3) return;
-      uint16_t in[8] = {}, out[8];
-      const absl::Status status = cluster.Collective(1, device, 0, {in}, {out});
-      EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
-      EXPECT_THAT(std::string(status.message()),
-                  testing::AllOf(HasSubstr("all_reduce sum bf16[8] over axes [0] of [4]"),
-                                 HasSubstr("train.py:33"),
-                                 HasSubstr("device 3 on host " + std::to_string(hosts - 1))));
-    });
-    cluster.End(1);
-  }
-}
-
 TEST(ReduceScatterTest, TwentyFourDevicesFourMegabytesOfDoubles) {
   constexpr int kDevices = 24;
   constexpr int64_t kElements = (int64_t{4} << 20) / 8 / kDevices * kDevices;

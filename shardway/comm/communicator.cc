@@ -49,6 +49,11 @@ absl::StatusOr<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::Create(Optio
   if (options.shared_memory_fd >= 0) {
     int num_hosts = options.host + 1;
     for (int host : hosts.host_of_device) num_hosts = std::max(num_hosts, host + 1);
+    if (hosts.host_of_device.size() > kMaxSegmentDevices) {
+      return absl::InvalidArgumentError(absl::StrCat(hosts.host_of_device.size(),
+                                                     " devices; hosts of one machine have ",
+                                                     kMaxSegmentDevices, " at most"));
+    }
     SHARDWAY_ASSIGN_OR_RETURN(segment, SharedSegment::Map(options.shared_memory_fd,
                                                           options.shared_memory_bytes, num_hosts));
   }
@@ -68,6 +73,8 @@ CommunicatorImpl::CommunicatorImpl(Options options, HostMap hosts, bool spin,
                                    std::unique_ptr<SharedSegment> segment)
     : options_(std::move(options)),
       hosts_(std::move(hosts)),
+      board_(segment == nullptr ? nullptr : segment->devices(),
+             static_cast<int>(hosts_.host_of_device.size())),
       pool_(Cores()),
       rendezvous_(hosts_.num_ordinals, spin, &pool_) {
   if (segment != nullptr) {
@@ -81,7 +88,7 @@ CommunicatorImpl::CommunicatorImpl(Options options, HostMap hosts, bool spin,
   }
   watchdog_ = std::make_unique<Watchdog>(LookInterval(options_.timeout), [this] {
     LookForStuck();
-    if (exchange_ != nullptr) exchange_->Tidy(options_.clock->Now(), 2 * options_.timeout);
+    if (exchange_ != nullptr) exchange_->Tidy(options_.clock->Now(), 2 * options_.start_timeout);
   });
 }
 
@@ -183,7 +190,8 @@ absl::Status CommunicatorImpl::Receive(uint64_t key, int from_host, absl::Span<c
     return absl::FailedPreconditionError(
         absl::StrCat("no shared memory to reach host ", from_host));
   }
-  return exchange_->transfers().Receive(key, from_host, bytes, options_.timeout);
+  return exchange_->transfers().Receive(key, from_host, bytes, options_.start_timeout,
+                                        options_.timeout);
 }
 
 void CommunicatorImpl::HostLost(int host, const absl::Status& cause) {
@@ -213,7 +221,8 @@ void CommunicatorImpl::LookForStuck() {
   const TimePoint now = options_.clock->Now();
   for (auto& [one, launch] : open) {
     if (launch->aborted()) continue;
-    const absl::Status status = one->finder.Look(*launch, now, options_.timeout);
+    const absl::Status status =
+        one->finder.Look(*launch, board_, now, {options_.timeout, options_.start_timeout});
     if (!status.ok()) AbortLaunch(launch->id(), status);
   }
   MutexLock lock(mutex_);

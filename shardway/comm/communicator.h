@@ -32,10 +32,15 @@ using LaunchId = int32_t;  // XLA's launch id: PJRT_ExecuteOptions.launch_id, ff
 class Communicator {
  public:
   struct Options {
-    int host = 0;                                 // this host's global number
-    std::vector<int> host_of_device;              // by global device id
-    std::vector<int> local_devices;               // global ids; the index is XLA's device ordinal
-    Duration timeout = std::chrono::seconds(60);  // for a participant that never comes
+    int host = 0;                     // this host's global number
+    std::vector<int> host_of_device;  // by global device id
+    std::vector<int> local_devices;   // global ids; the index is XLA's device ordinal
+    // For a participant that never comes. Counted from when all devices of the launch have started
+    // it; a device that calls its user back stops the clock.
+    Duration timeout = std::chrono::seconds(60);
+    // For one that never starts: its host compiles the program, or executes earlier runs, for so
+    // long. Also for a transfer whose sender does not begin.
+    Duration start_timeout = std::chrono::minutes(30);
     // Shared memory for the hosts of this machine: an inherited memfd, or -1 when this host is
     // alone.
     int shared_memory_fd = -1;
@@ -62,12 +67,20 @@ class Communicator {
   virtual void BeginLaunch(LaunchId launch, std::shared_ptr<const ProgramComm> program) = 0;
   virtual void EndLaunch(LaunchId launch) = 0;
 
+  // Device `ordinal` of this host starts to execute `launch` (of any program): it can be expected
+  // at the launch's collectives from now on. Launch ids grow in the order in which a device starts
+  // them.
+  virtual void DeviceStarts(LaunchId launch, int ordinal) = 0;
+  // The program on device `ordinal` waits for something outside the cluster (+1), or goes on (-1).
+  virtual void DeviceOutside(int ordinal, int change) = 0;
+
   // This host (one of its devices) will not take part in `launch`, or broke off in it: every
   // collective of the launch, here and on the other hosts, fails at once with `cause`.
   virtual void AbortLaunch(LaunchId launch, const absl::Status& cause) = 0;
 
   // Point to point between hosts, for copies of arrays: both sides name the same `key` (unique per
-  // transfer) . Blocking with the communicator's timeout; never called on an executor thread.
+  // transfer). Blocking; never called on an executor thread. Receive waits for the sender to begin
+  // as long as a collective for a device to start, then each side `timeout` for the other.
   virtual absl::Status Send(uint64_t key, int to_host, absl::Span<const char> bytes) = 0;
   virtual absl::Status Receive(uint64_t key, int from_host, absl::Span<char> bytes) = 0;
 

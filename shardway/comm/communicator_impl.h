@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "shardway/comm/communicator.h"
+#include "shardway/comm/device_board.h"
 #include "shardway/comm/exchange.h"
 #include "shardway/comm/program_comm.h"
 #include "shardway/comm/rendezvous.h"
@@ -24,6 +25,12 @@ class CommunicatorImpl : public Communicator {
                                                              std::vector<int> devices) override;
   void BeginLaunch(LaunchId launch, std::shared_ptr<const ProgramComm> program) override;
   void EndLaunch(LaunchId launch) override;
+  void DeviceStarts(LaunchId launch, int ordinal) override {
+    board_.Start(options_.local_devices[ordinal], launch);
+  }
+  void DeviceOutside(int ordinal, int change) override {
+    board_.ChangeOutside(options_.local_devices[ordinal], change);
+  }
   void AbortLaunch(LaunchId launch, const absl::Status& cause) override;
   absl::Status Send(uint64_t key, int to_host, absl::Span<const char> bytes) override;
   absl::Status Receive(uint64_t key, int from_host, absl::Span<char> bytes) override;
@@ -49,6 +56,7 @@ class CommunicatorImpl : public Communicator {
 
   const Options options_;
   const HostMap hosts_;
+  DeviceBoard board_;
   WorkPool pool_;
   Rendezvous rendezvous_;
   Mutex mutex_;

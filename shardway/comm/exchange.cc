@@ -17,8 +17,11 @@
 namespace shardway::comm {
 namespace {
 
-// A poller looks by itself this often, should a peer have died between its message and its ring.
-constexpr int kSleepMilliseconds = 50;
+// A poller that has nothing to retry looks by itself this often, should a peer have died between
+// its message and its ring.
+constexpr int kSleepMilliseconds = 5000;
+// With work that waits for room: it may fail for other reasons than a doorbell tells.
+constexpr int kRetryMilliseconds = 50;
 constexpr std::chrono::microseconds kLingerTime{40};
 constexpr size_t kDroppedRemembered = 1024;
 
@@ -53,7 +56,7 @@ void Exchange::Loop() {
     RetryDeferred();
     transfers_.Wake();
     if (worked && linger_) Linger();
-    transport_->Sleep(kSleepMilliseconds, stopping_);
+    transport_->Sleep(HasDeferred() ? kRetryMilliseconds : kSleepMilliseconds, stopping_);
   }
 }
 
@@ -230,8 +233,16 @@ void Exchange::Advance(const Ready& ready, Scheduler scheduler) {
 }
 
 void Exchange::Defer(std::shared_ptr<Launch> launch, Slot& slot, int round) {
+  {
+    MutexLock lock(deferred_mutex_);
+    deferred_.push_back({std::move(launch), &slot, round});
+  }
+  transport_->RingSelf();  // the poller sleeps less long from now on
+}
+
+bool Exchange::HasDeferred() {
   MutexLock lock(deferred_mutex_);
-  deferred_.push_back({std::move(launch), &slot, round});
+  return !deferred_.empty();
 }
 
 void Exchange::RetryDeferred() {
@@ -315,6 +326,7 @@ void Exchange::SendAbort(int32_t launch, const absl::Status& cause, absl::Span<c
 void Exchange::HostLost(int host) {
   transport_->HostLost(host);
   transfers_.HostLost(host);
+  transport_->RingSelf();  // there may be room now
 }
 
 void Exchange::Tidy(TimePoint now, Duration age) {
@@ -335,6 +347,7 @@ void Exchange::Tidy(TimePoint now, Duration age) {
     if (one.head.block != 0) transport_->Acknowledge(one.from, one.head.block);
   }
   transfers_.Tidy(now, age);
+  transport_->arena().Trim();
 }
 
 }  // namespace shardway::comm

@@ -115,6 +115,7 @@ class Exchange {
   void Acknowledge(Slot& slot, RemoteSlot::Set& set);
   void Defer(std::shared_ptr<Launch> launch, Slot& slot, int round);
   void RetryDeferred();
+  bool HasDeferred();
   void GatherRemote(Slot& slot, Work* work);
   int Participant(const GroupPlan& group) const;
   void Loop();

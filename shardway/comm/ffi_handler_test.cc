@@ -1,10 +1,15 @@
 // The handler inside a real plugin: devices are threads, as in a worker.
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
 #include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "shardway/comm/test_plugin.h"
+#include "xla/ffi/api/ffi.h"
 
 namespace shardway::comm {
 namespace {
@@ -151,6 +156,56 @@ TEST(FfiHandlerTest, LoopWithWorkOnMoreDevicesThanCores) {
   }
 }
 
+// Blocks until `kMeeting` devices are in it at the same time.
+constexpr int kMeeting = 2;
+struct Meeting {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int come = 0;
+} meeting;
+
+XLA_FFI_DEFINE_HANDLER(
+    MeetHandler,
+    [](xla::ffi::AnyBuffer, xla::ffi::Result<xla::ffi::AnyBuffer> result) {
+      std::memset(result->untyped_data(), 0, result->size_bytes());
+      std::unique_lock<std::mutex> lock(meeting.mutex);
+      const int round = meeting.come++ / kMeeting;
+      meeting.changed.notify_all();
+      const bool met = meeting.changed.wait_for(
+          lock, std::chrono::seconds(20), [&] { return meeting.come >= (round + 1) * kMeeting; });
+      return met ? xla::ffi::Error::Success()
+                 : xla::ffi::Error::Internal("the other device did not come meanwhile");
+    },
+    xla::ffi::Ffi::Bind().Arg<xla::ffi::AnyBuffer>().Ret<xla::ffi::AnyBuffer>());
+
+// What follows a collective on one device does not wait for what follows on another, even though
+// XLA continues a program on the thread that fulfils its promise: all cores are kept busy.
+TEST(FfiHandlerTest, WorkAfterACollectiveRunsOnAllDevicesAtOnce) {
+  Plugin().Register("shardway.test.meet", reinterpret_cast<void*>(MeetHandler));
+  auto communicator = MakeCommunicator(kMeeting, std::chrono::seconds(60));
+  std::vector<Spec> specs = {AllReduce(0, kMeeting, {4}), AllReduce(1, kMeeting, {4})};
+  for (Spec& spec : specs) spec.work_after_us = 10'000;
+  auto program = communicator->Prepare(specs, {0, 1});
+  ASSERT_TRUE(program.ok()) << program.status();
+  const std::string type = "tensor<4xf32>";
+  const auto meet = [&](const std::string& result, const std::string& operand) {
+    return "  " + result + " = stablehlo.custom_call @shardway.test.meet(" + operand +
+           ") {api_version = 4 : i32, has_side_effect = true, backend_config = {}} : (" + type +
+           ") -> " + type + "\n";
+  };
+  PJRT_LoadedExecutable* executable = Plugin().Compile(
+      Module(type, Call(0, "%a", "%x", type) + meet("%b", "%a") + Call(1, "%c", "%b", type) +
+                       meet("%d", "%c") + "  return %d : " + type + "\n"));
+  for (int run = 1; run <= 20; ++run) {
+    communicator->BeginLaunch(run, *program);
+    std::vector<std::vector<float>> results;
+    for (const std::string& error : RunAll(executable, kMeeting, run, 4, &results)) {
+      ASSERT_EQ(error, "");
+    }
+    communicator->EndLaunch(run);
+  }
+}
+
 TEST(FfiHandlerTest, DenormalsAreFlushedAsByXla) {
   auto communicator = MakeCommunicator(2, std::chrono::seconds(30));
   auto program = communicator->Prepare({AllReduce(0, 2, {4})}, {0, 1});
@@ -176,6 +231,7 @@ TEST(FfiHandlerTest, MissingDeviceIsNamed) {
   PJRT_LoadedExecutable* executable =
       Plugin().Compile(Module(type, Call(0, "%a", "%x", type) + "  return %a : " + type + "\n"));
   communicator->BeginLaunch(1, *program);
+  for (int device = 0; device < 4; ++device) communicator->DeviceStarts(1, device);
   std::vector<std::vector<float>> results;
   const std::vector<std::string> errors = RunAll(executable, 4, 1, 4, &results, /*absent=*/2);
   communicator->EndLaunch(1);

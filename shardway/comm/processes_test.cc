@@ -41,6 +41,7 @@ int RunHost(int hosts, int host, int fd, int steps, Duration timeout,
   for (int step = 1; step <= steps; ++step) {
     before_step(**communicator, step);
     (*communicator)->BeginLaunch(step, *program);
+    (*communicator)->DeviceStarts(step, 0);
     for (int site : {0, 1, 0}) {
       std::fill(in.begin(), in.end(), static_cast<float>(host + step));
       const absl::Status status =

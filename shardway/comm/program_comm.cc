@@ -182,6 +182,7 @@ absl::StatusOr<std::shared_ptr<const ProgramComm>> ProgramComm::Create(std::vect
   std::set<int> all;
   for (int global : devices) all.insert(hosts.host_of_device[global]);
   program->hosts_.assign(all.begin(), all.end());
+  program->devices_ = std::move(devices);
   return program;
 }
 

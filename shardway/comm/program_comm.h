@@ -82,6 +82,9 @@ class ProgramComm : public std::enable_shared_from_this<ProgramComm> {
   // All hosts of the program, this one included, ascending.
   absl::Span<const int> hosts() const { return hosts_; }
 
+  // The global ids of all its devices.
+  absl::Span<const int> devices() const { return devices_; }
+
   // Whether some group has members on this host and on others.
   bool spans_hosts() const { return spans_hosts_; }
 
@@ -95,6 +98,7 @@ class ProgramComm : public std::enable_shared_from_this<ProgramComm> {
 
   std::vector<SitePlan> sites_;
   std::vector<int> hosts_;
+  std::vector<int> devices_;
   int num_slots_ = 0;
   int num_entries_ = 0;
   bool spans_hosts_ = false;

@@ -18,7 +18,10 @@ namespace {
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t PageAlign(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-uint64_t MailboxesOffset(int hosts) { return PageAlign(hosts * sizeof(Doorbell)); }
+uint64_t DevicesOffset(int hosts) { return PageAlign(hosts * sizeof(Doorbell)); }
+uint64_t MailboxesOffset(int hosts) {
+  return DevicesOffset(hosts) + PageAlign(kMaxSegmentDevices * sizeof(DeviceState));
+}
 uint64_t ArenasOffset(int hosts) {
   return MailboxesOffset(hosts) + PageAlign(static_cast<uint64_t>(hosts) * hosts * sizeof(Mailbox));
 }
@@ -62,6 +65,7 @@ SharedSegment::SharedSegment(char* memory, uint64_t bytes, int hosts)
       bytes_(bytes),
       hosts_(hosts),
       doorbells_(reinterpret_cast<Doorbell*>(memory)),
+      devices_(reinterpret_cast<DeviceState*>(memory + DevicesOffset(hosts))),
       mailboxes_(reinterpret_cast<Mailbox*>(memory + MailboxesOffset(hosts))),
       arenas_(memory + ArenasOffset(hosts)) {}
 

@@ -4,6 +4,7 @@
 //
 //   SegmentHeader
 //   Doorbell[hosts]             host h sleeps on doorbell h
+//   DeviceState[devices]       what each device is doing: written by its host
 //   Mailbox[hosts][hosts]       [to][from]: messages, one writer, one reader
 //   arena[hosts]                host h's payloads: written by h, read by the others. Sparse.
 #pragma once
@@ -13,11 +14,13 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "shardway/comm/device_board.h"
 #include "shardway/comm/store_load_fence.h"
 
 namespace shardway::comm {
 
 inline constexpr int kMaxSegmentHosts = 256;
+inline constexpr int kMaxSegmentDevices = 16384;
 inline constexpr uint64_t kArenaBytes = uint64_t{16} << 30;
 inline constexpr uint32_t kMailboxMessages = 512;
 inline constexpr int64_t kMessagePayload = 200;
@@ -77,6 +80,7 @@ class SharedSegment {
 
   int hosts() const { return hosts_; }
   Doorbell& doorbell(int host) { return doorbells_[host]; }
+  DeviceState* devices() { return devices_; }  // by global id, kMaxSegmentDevices of them
   Mailbox& mailbox(int to, int from) { return mailboxes_[to * hosts_ + from]; }
   char* arena(int host) { return arenas_ + static_cast<uint64_t>(host) * kArenaBytes; }
   BlockHeader& header(int host, uint64_t block) {
@@ -108,6 +112,7 @@ class SharedSegment {
   const uint64_t bytes_;
   const int hosts_;
   Doorbell* const doorbells_;
+  DeviceState* const devices_;
   Mailbox* const mailboxes_;
   char* const arenas_;
 };

@@ -1,5 +1,7 @@
 #include "shardway/comm/stuck.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "shardway/comm/remote_slot.h"
 
@@ -18,7 +20,7 @@ bool SomebodyWaits(const Slot& slot, uint64_t word) {
 
 }  // namespace
 
-std::string DescribeWaiting(Slot& slot) {
+std::string DescribeWaiting(Slot& slot, int32_t launch, const DeviceBoard& board) {
   const uint32_t step = Slot::Step(slot.word.load(std::memory_order_acquire));
   const GroupPlan& group = *slot.group;
   std::vector<int> missing;
@@ -42,21 +44,38 @@ std::string DescribeWaiting(Slot& slot) {
   for (size_t i = 0; i < missing.size() && i < kShown; ++i) {
     const Member& member = group.members[missing[i]];
     absl::StrAppend(&text, i == 0 ? " " : ", ", "device ", member.global, " on host ", member.host);
+    if (!board.HasStarted(member.global, launch)) {
+      absl::StrAppend(&text, " (which has not started the run)");
+    } else if (board.IsOutside(member.global)) {
+      absl::StrAppend(&text, " (which waits for a host callback)");
+    }
   }
   return missing.size() > kShown ? absl::StrCat(text, ", …") : text;
 }
 
-absl::Status StuckFinder::Look(Launch& launch, TimePoint now, Duration timeout) {
+absl::Status StuckFinder::Look(Launch& launch, const DeviceBoard& board, TimePoint now,
+                               const Limits& limits) {
+  if (!board.AllInside(launch.program().devices(), launch.id())) {
+    all_inside_since_ = TimePoint{};
+  } else if (all_inside_since_ == TimePoint{}) {
+    all_inside_since_ = now;
+  }
+  const Duration inside =
+      all_inside_since_ == TimePoint{} ? Duration::zero() : now - all_inside_since_;
   const absl::Span<Slot> slots = launch.slots();
   seen_.resize(slots.size());
   for (size_t i = 0; i < slots.size(); ++i) {
     const uint64_t word = slots[i].word.load(std::memory_order_acquire);
     if (word != seen_[i].word || seen_[i].since == TimePoint{}) {
       seen_[i] = {word, now};
-    } else if (SomebodyWaits(slots[i], word) && now - seen_[i].since >= timeout) {
-      const double seconds = std::chrono::duration<double>(now - seen_[i].since).count();
-      return absl::DeadlineExceededError(
-          absl::StrCat(DescribeWaiting(slots[i]), " for ", seconds, " s in launch ", launch.id()));
+      continue;
+    }
+    const Duration waited = now - seen_[i].since;
+    const bool late = std::min(waited, inside) >= limits.timeout || waited >= limits.start_timeout;
+    if (late && SomebodyWaits(slots[i], word)) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          DescribeWaiting(slots[i], launch.id(), board), " for ",
+          std::chrono::duration<double>(waited).count(), " s in launch ", launch.id()));
     }
   }
   return absl::OkStatus();

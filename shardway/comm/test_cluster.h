@@ -73,7 +73,7 @@ inline Communicator::Options HostOptions(int hosts, int devices_per_host, int ho
   for (int d = 0; d < devices_per_host; ++d) {
     options.local_devices.push_back(host * devices_per_host + d);
   }
-  options.timeout = timeout;
+  options.timeout = options.start_timeout = timeout;
   options.shared_memory_fd = fd;
   options.shared_memory_bytes = Communicator::SharedMemoryBytes(hosts);
   return options;
@@ -87,12 +87,14 @@ inline int MakeSharedMemory(int hosts) {
 
 class TestCluster {
  public:
-  TestCluster(int hosts, int devices_per_host, Duration timeout = std::chrono::seconds(60))
+  TestCluster(int hosts, int devices_per_host, Duration timeout = std::chrono::seconds(60),
+              Duration start_timeout = std::chrono::seconds(60))
       : devices_per_host_(devices_per_host) {
     const int fd = hosts > 1 ? MakeSharedMemory(hosts) : -1;
     for (int host = 0; host < hosts; ++host) {
-      auto communicator =
-          CommunicatorImpl::Create(HostOptions(hosts, devices_per_host, host, fd, timeout));
+      Communicator::Options options = HostOptions(hosts, devices_per_host, host, fd, timeout);
+      options.start_timeout = start_timeout;
+      auto communicator = CommunicatorImpl::Create(std::move(options));
       EXPECT_TRUE(communicator.ok()) << communicator.status();
       hosts_.push_back(*std::move(communicator));
     }
@@ -117,8 +119,12 @@ class TestCluster {
     }
   }
 
-  void Begin(LaunchId launch) {
+  // All devices start the launch, `unstarted` aside.
+  void Begin(LaunchId launch, int unstarted = -1) {
     for (int h = 0; h < num_hosts(); ++h) hosts_[h]->BeginLaunch(launch, programs_[h]);
+    for (int d = 0; d < num_devices(); ++d) {
+      if (d != unstarted) host_of(d).DeviceStarts(launch, ordinal_of(d));
+    }
   }
   void End(LaunchId launch) {
     for (auto& host : hosts_) host->EndLaunch(launch);

@@ -30,6 +30,16 @@ class TestPlugin {
     return path;
   }
 
+  void Register(std::string_view target, void* handler) {
+    for (auto* e = api_->extension_start; e != nullptr; e = e->next) {
+      if (e->type != PJRT_Extension_Type_FFI) continue;
+      RegisterArgs args{sizeof(RegisterArgs), target.data(), target.size(), handler, "Host", 4, 0};
+      Check("register", reinterpret_cast<FfiExtension*>(e)->register_handler(&args));
+      return;
+    }
+    Die("the plugin has no FFI extension");
+  }
+
   // Loads the plugin, makes `devices` devices and registers the collective handler.
   TestPlugin(const std::string& path, int devices) {
     void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -37,7 +47,7 @@ class TestPlugin {
     api_ = reinterpret_cast<const PJRT_Api* (*)()>(::dlsym(library, "GetPjrtApi"))();
     PJRT_Plugin_Initialize_Args initialize = Args<PJRT_Plugin_Initialize_Args>();
     Check("initialize", api_->PJRT_Plugin_Initialize(&initialize));
-    Register();
+    Register(collective::kCustomCallTarget, CollectiveHandler());
     PJRT_NamedValue options[2] = {};
     options[0] = Option("cpu_device_count", PJRT_NamedValue_kInt64);
     options[0].int64_value = devices;
@@ -195,22 +205,6 @@ class TestPlugin {
     void* user_data_add;
     PJRT_Error* (*register_handler)(RegisterArgs*);
   };
-  void Register() {
-    for (auto* e = api_->extension_start; e != nullptr; e = e->next) {
-      if (e->type != PJRT_Extension_Type_FFI) continue;
-      RegisterArgs args{sizeof(RegisterArgs),
-                        collective::kCustomCallTarget.data(),
-                        collective::kCustomCallTarget.size(),
-                        CollectiveHandler(),
-                        "Host",
-                        4,
-                        0};
-      Check("register", reinterpret_cast<FfiExtension*>(e)->register_handler(&args));
-      return;
-    }
-    Die("the plugin has no FFI extension");
-  }
-
   const PJRT_Api* api_ = nullptr;
   PJRT_Client* client_ = nullptr;
   std::vector<PJRT_Device*> devices_;

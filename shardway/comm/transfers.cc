@@ -13,6 +13,7 @@ constexpr size_t kPartBytes = size_t{8} << 20;
 constexpr size_t kPartsInFlight = 4;
 // Waiting threads are woken by the poller; this covers a ring that was lost with its sender.
 constexpr Duration kLookAgain = std::chrono::milliseconds(20);
+constexpr Duration kReceiverLooksAgain = std::chrono::seconds(1);
 
 absl::Status Lost(int host) {
   return absl::UnavailableError(absl::StrCat("host ", host, " is lost"));
@@ -79,14 +80,16 @@ absl::Status Transfers::SendPart(uint64_t key, int to, uint32_t index, absl::Spa
   return absl::OkStatus();
 }
 
-absl::Status Transfers::Receive(uint64_t key, int from, absl::Span<char> bytes, Duration timeout) {
+absl::Status Transfers::Receive(uint64_t key, int from, absl::Span<char> bytes,
+                                Duration start_timeout, Duration timeout) {
   size_t received = 0;
   bool first = true;
   while (first || received < bytes.size()) {
+    const Duration patience = first ? start_timeout : timeout;
     first = false;
     Part part;
     {
-      const auto deadline = std::chrono::steady_clock::now() + timeout;
+      const auto deadline = std::chrono::steady_clock::now() + patience;
       MutexLock lock(mutex_);
       auto it = parts_.find({from, key});
       for (; it == parts_.end(); it = parts_.find({from, key})) {
@@ -95,9 +98,9 @@ absl::Status Transfers::Receive(uint64_t key, int from, absl::Span<char> bytes, 
           return absl::DeadlineExceededError(
               absl::StrCat("receiving transfer ", key, " from host ", from, ": ", received, " of ",
                            bytes.size(), " bytes came, then nothing for ",
-                           std::chrono::duration<double>(timeout).count(), " s"));
+                           std::chrono::duration<double>(patience).count(), " s"));
         }
-        changed_.WaitFor(mutex_, kLookAgain);
+        changed_.WaitFor(mutex_, std::min(patience, kReceiverLooksAgain));
       }
       part = std::move(it->second.front());
       it->second.pop_front();

@@ -20,9 +20,11 @@ class Transfers {
  public:
   explicit Transfers(Transport* transport) : transport_(*transport) {}
 
-  // Blocking, `timeout` at most without any progress.
+  // Blocking, `timeout` at most without any progress; but Receive waits `start_timeout` for the
+  // first part: the sender's array may still be in the making.
   absl::Status Send(uint64_t key, int to, absl::Span<const char> bytes, Duration timeout);
-  absl::Status Receive(uint64_t key, int from, absl::Span<char> bytes, Duration timeout);
+  absl::Status Receive(uint64_t key, int from, absl::Span<char> bytes, Duration start_timeout,
+                       Duration timeout);
 
   // A part has come; from the transport's receiver.
   void Arrived(int from, const MessageHead& head, const char* payload);

@@ -42,7 +42,9 @@ void Executor::Process(Run& run) {
   if (status.ok()) status = Execute(run, &consumed);
   if (!status.ok()) {
     const absl::Status cause = run.Fail(status);
-    if (collective) context_.comm->AbortLaunch(run.launch, cause);
+    // A program that could not be loaded here may have collectives on hosts where it could.
+    const bool not_loaded = !settled || run.program->loaded().executable == nullptr;
+    if (collective || not_loaded) context_.comm->AbortLaunch(run.launch, cause);
     PoisonResults(run, cause);
   }
   if (consumed) Consume(run);
@@ -89,6 +91,7 @@ absl::Status Executor::Gather(Run& run) {
 }
 
 absl::Status Executor::Execute(Run& run, bool* consumed) {
+  context_.comm->DeviceStarts(run.launch, device_);
   const absl::Status status = run.program->loaded().executable->Execute(
       {device_, run.launch, arguments_, non_donatable_}, &outputs_, consumed);
   if (!status.ok()) {

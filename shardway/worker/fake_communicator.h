@@ -75,6 +75,11 @@ class FakeCommunicator : public comm::Communicator {
     ++aborted_;
     changed_.NotifyAll();
   }
+  void DeviceStarts(comm::LaunchId, int) override {}
+  void DeviceOutside(int, int change) override {
+    MutexLock lock(mutex_);
+    outside_ += change;
+  }
   absl::Status Send(uint64_t key, int, absl::Span<const char> bytes) override {
     network_->Send(key, bytes);
     return absl::OkStatus();
@@ -104,6 +109,7 @@ class FakeCommunicator : public comm::Communicator {
   int begun() const { return Get(begun_); }
   int ended() const { return Get(ended_); }
   int aborted() const { return Get(aborted_); }
+  int outside() const { return Get(outside_); }  // calls to users that have not returned
 
  private:
   struct Launch {
@@ -123,6 +129,7 @@ class FakeCommunicator : public comm::Communicator {
   int begun_ = 0;
   int ended_ = 0;
   int aborted_ = 0;
+  int outside_ = 0;
 };
 
 }  // namespace shardway::worker
