@@ -16,11 +16,19 @@ void ClusterOptions::AddTo(CLI::App& command) {
   command
       .add_option("--memory-budget", memory_budget,
                   "bytes per device that a session may use (default: the machine's memory)")
+      ->envname("SHARDWAY_MEMORY_BUDGET")
       ->check(CLI::NonNegativeNumber);
   command
       .add_option("--collective-timeout", collective_timeout_s,
                   "seconds to wait for a device that does not come to a collective")
       ->check(CLI::PositiveNumber)
+      ->envname("SHARDWAY_COLLECTIVE_TIMEOUT")
+      ->capture_default_str();
+  command
+      .add_option("--callback-timeout", callback_timeout_s,
+                  "seconds for a Python callback of a running program to return")
+      ->check(CLI::PositiveNumber)
+      ->envname("SHARDWAY_CALLBACK_TIMEOUT")
       ->capture_default_str();
 }
 
@@ -30,6 +38,7 @@ std::vector<std::string> ClusterOptions::ToArguments() const {
                                         absl::StrCat("--devices=", shape.devices)};
   arguments.push_back(absl::StrCat("--memory-budget=", memory_budget));
   arguments.push_back(absl::StrCat("--collective-timeout=", collective_timeout_s));
+  arguments.push_back(absl::StrCat("--callback-timeout=", callback_timeout_s));
   if (!plugin.empty()) {
     arguments.push_back("--plugin=" + plugin);
   }

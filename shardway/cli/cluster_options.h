@@ -18,6 +18,7 @@ struct ClusterOptions {
   std::string plugin;         // empty: the default one
   int64_t memory_budget = 0;  // bytes per device and session; 0: the machine's memory
   int collective_timeout_s = 60;
+  int callback_timeout_s = 600;
 
   void AddTo(CLI::App& command);
   // The same options for a command line.

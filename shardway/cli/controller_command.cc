@@ -49,6 +49,7 @@ absl::StatusOr<Cluster> StartCluster(const ControllerCommand& command) {
     SHARDWAY_ASSIGN_OR_RETURN(options.plugin_path, FindXlaPlugin());
   }
   options.collective_timeout = std::chrono::seconds(command.cluster.collective_timeout_s);
+  options.callback_timeout = std::chrono::seconds(command.cluster.callback_timeout_s);
   options.memory_budget = command.cluster.memory_budget;
   options.compile = compile::Compile;
   wire::UniqueFd comm;
@@ -94,7 +95,7 @@ void AcceptSessions(controller::Controller& controller, const wire::UniqueFd& li
 
 // Until SIGTERM or SIGHUP (`signals`), `over`, or another parent than `parent`.
 void AwaitEnd(const sigset_t& signals, const std::atomic<bool>& over, pid_t parent) {
-  const timespec interval = {.tv_sec = 0, .tv_nsec = 100'000'000};
+  const timespec interval = {.tv_sec = 1, .tv_nsec = 0};
   for (;;) {
     siginfo_t info;
     const int signal = sigtimedwait(&signals, &info, &interval);

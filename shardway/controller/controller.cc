@@ -18,8 +18,8 @@ namespace {
 
 // Messages handled in one turn at most, so that no one holds the lock for long.
 constexpr int kMaxMessagesPerTurn = 256;
-constexpr Duration kTick = std::chrono::milliseconds(100);
-constexpr int kTicksPerPing = 20;
+constexpr Duration kTick = std::chrono::milliseconds(100);  // while something waits for its time
+constexpr Duration kPingInterval = std::chrono::seconds(2);
 
 int64_t MemoryOfMachine() {
   struct sysinfo info;
@@ -45,6 +45,8 @@ class Controller::Port : public WorkerPort {
     }
     return outbox_.Send(message, fd);
   }
+  // Outside turns, when no more will come.
+  void SendLast(std::string_view message) { outbox_.Send(message).IgnoreError(); }
   void EndTurn() { corked_ = false; }
   void Wake() { channel_->Uncork(); }
 
@@ -70,6 +72,9 @@ class SHARDWAY_SCOPED_CAPABILITY Controller::Turn {
     to_wake.swap(controller_.to_wake_);
     for (Port* port : to_wake) {
       port->EndTurn();
+    }
+    if (controller_.resting_ && !controller_.core_->idle()) {
+      controller_.time_changed_.NotifyAll();
     }
     controller_.mutex_.Unlock();
     for (Port* port : to_wake) {
@@ -122,11 +127,12 @@ Controller::Controller(ControllerOptions options, const topology::Topology& topo
 Controller::~Controller() {
   programs_.reset();
   Retire();
-  wire::ToWorker shutdown;
-  shutdown.set_shutdown(true);
-  for (const auto& channel : options_.workers) {
-    channel->Send(shutdown).IgnoreError();
-    channel->Close();
+  wire::ToWorker message;
+  message.set_shutdown(true);
+  const std::string shutdown = message.SerializeAsString();
+  for (size_t host = 0; host < ports_.size(); ++host) {
+    ports_[host]->SendLast(shutdown);  // a frozen one learns it from the channel's end
+    options_.workers[host]->Close();
   }
   for (std::thread& thread : threads_) {
     thread.join();
@@ -136,7 +142,7 @@ Controller::~Controller() {
 void Controller::Retire() {
   MutexLock lock(mutex_);
   stopping_ = true;
-  stop_changed_.NotifyAll();
+  time_changed_.NotifyAll();
 }
 
 absl::Status Controller::ConfigureWorkers() {
@@ -151,6 +157,7 @@ absl::Status Controller::ConfigureWorkers() {
     configure.mutable_hosts_of_devices()->Assign(hosts_of_devices.begin(), hosts_of_devices.end());
     configure.set_plugin_path(options_.plugin_path);
     configure.set_collective_timeout_ms(options_.collective_timeout / std::chrono::milliseconds(1));
+    configure.set_callback_timeout_ms(options_.callback_timeout / std::chrono::milliseconds(1));
     configure.set_comm_bytes(options_.comm_bytes);
     for (const std::string& option : options_.plugin_options) {
       configure.add_plugin_options(option);
@@ -276,11 +283,15 @@ void Controller::ReadWorker(int host) {
 void Controller::KeepTime() {
   wire::ToWorker ping;
   ping.set_ping(1);
-  for (int64_t tick = 0;; ++tick) {
+  const Duration ping_interval = std::min<Duration>(kPingInterval, options_.worker_liveness / 4);
+  TimePoint next_ping;
+  for (;;) {
     {
       MutexLock lock(mutex_);
       if (!stopping_) {
-        stop_changed_.WaitFor(mutex_, kTick);
+        resting_ = core_->idle();
+        time_changed_.WaitFor(mutex_, resting_ ? ping_interval : std::min(kTick, ping_interval));
+        resting_ = false;
       }
       if (stopping_) {
         return;
@@ -288,9 +299,11 @@ void Controller::KeepTime() {
     }
     Turn turn(this);
     turn.core().Tick(turn.now());
-    if (tick % kTicksPerPing != 0) {
+    const TimePoint now = Clock::Real()->Now();
+    if (now < next_ping) {
       continue;
     }
+    next_ping = now + ping_interval;
     for (int host = 0; host < topology_.num_hosts(); ++host) {
       if (turn.core().lost(host)) {
         continue;

@@ -35,6 +35,7 @@ struct ControllerOptions {
   int comm_fd = -1;  // shared memory between the hosts; borrowed during Start
   uint64_t comm_bytes = 0;
   Duration collective_timeout = std::chrono::seconds(60);
+  Duration callback_timeout = std::chrono::minutes(10);
   Duration ready_timeout = std::chrono::seconds(60);
   // A worker that says nothing for so long, though asked, is lost.
   Duration worker_liveness = std::chrono::seconds(30);
@@ -101,8 +102,9 @@ class Controller {
   std::vector<std::unique_ptr<Port>> ports_;
   std::vector<std::atomic<int64_t>> last_heard_;  // by host: nanoseconds of the clock
   Mutex mutex_;
-  CondVar stop_changed_;
+  CondVar time_changed_;  // KeepTime has something to do
   bool stopping_ SHARDWAY_GUARDED_BY(mutex_) = false;
+  bool resting_ SHARDWAY_GUARDED_BY(mutex_) = false;  // KeepTime sleeps until the next ping
   std::vector<Port*> to_wake_ SHARDWAY_GUARDED_BY(mutex_);
   std::unique_ptr<Core> core_ SHARDWAY_GUARDED_BY(mutex_);
   std::unique_ptr<ProgramStore> programs_;

@@ -119,6 +119,19 @@ class ControllerTest : public ::testing::Test {
         put.add_offsets(0);
       }
     }
+    // A kilobyte per shard, in the message.
+    void PutInline(uint64_t array, std::vector<int> devices) {
+      wire::PutArray& put = *batch.emplace_back().mutable_put();
+      put.set_seq(++seq);
+      put.set_array(array);
+      put.set_element(static_cast<uint32_t>(ElementType::kF32));
+      put.add_shard_dims(256);
+      put.set_inline_data(std::string(1024, '\0'));
+      for (int device : devices) {
+        put.add_devices(device);
+        put.add_inline_shard(0);
+      }
+    }
     void Compile() {
       wire::Compile& compile = *batch.emplace_back().mutable_compile();
       compile.set_program(1);
@@ -214,6 +227,33 @@ TEST_F(ControllerTest, ALostWorkerFailsWhatIsThereAndTheClientHears) {
   EXPECT_THAT(std::string(client.sink->last_failure().message()),
               HasSubstr("host 0 of island 1 (devices 2-3) is lost"));
   controller_->CloseSession(client.id);
+}
+
+// More is sent to it than its channel holds; nobody else waits for that, the cluster's end neither.
+TEST_F(ControllerTest, AFrozenWorkerDelaysNobodyElse) {
+  constexpr uint64_t kPuts = 2000;  // 2 MB through a ring of one
+  Client client = Open(), other = Open();
+  for (const Client& one : {client, other}) ASSERT_TRUE(one.sink->AwaitOperations(1));
+  workers_[1]->Freeze(true);
+  for (uint64_t i = 0; i < kPuts; ++i) client.PutInline(100 + i, {2, 3});
+  ASSERT_TRUE(client.Flush().ok());
+  for (uint64_t i = 0; i < 100; ++i) {
+    other.PutInline(100 + i, {0, 1});
+    ASSERT_TRUE(other.Flush().ok());
+    ASSERT_TRUE(other.sink->AwaitOperations(i + 2));
+  }
+  EXPECT_EQ(client.sink->ended(), 1u);
+  workers_[1]->Freeze(false);
+  EXPECT_TRUE(client.sink->AwaitOperations(1 + kPuts));
+  EXPECT_EQ(client.sink->failed(), 0u);
+
+  workers_[1]->Freeze(true);
+  for (uint64_t i = 0; i < kPuts; ++i) client.PutInline(10000 + i, {2, 3});
+  ASSERT_TRUE(client.Flush().ok());
+  for (const Client& one : {client, other}) controller_->CloseSession(one.id);
+  const TimePoint begun = Clock::Real()->Now();
+  controller_.reset();
+  EXPECT_LT(Clock::Real()->Now() - begun, std::chrono::seconds(15)) << "sends give up after 30 s";
 }
 
 TEST_F(ControllerTest, AClientThatLeavesInTheMiddleFreesAll) {

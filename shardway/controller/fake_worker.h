@@ -22,10 +22,17 @@ class FakeWorker {
   explicit FakeWorker(std::unique_ptr<wire::Channel> channel, absl::Status ready = absl::OkStatus())
       : channel_(std::move(channel)), ready_(std::move(ready)), thread_([this] { Serve(); }) {}
   ~FakeWorker() {
+    Freeze(false);
     channel_->Close();
     thread_.join();
   }
 
+  // As if the process were stopped: it reads nothing.
+  void Freeze(bool frozen) {
+    MutexLock lock(mutex_);
+    frozen_ = frozen;
+    thawed_.NotifyAll();
+  }
   // As if the process had died.
   void Die() { channel_->Close(); }
   int64_t runs() {
@@ -49,6 +56,10 @@ class FakeWorker {
       const absl::Status status = channel_->Receive(&message, std::chrono::seconds(5));
       if (absl::IsDeadlineExceeded(status)) continue;
       if (!status.ok()) return;
+      {
+        MutexLock lock(mutex_);
+        while (frozen_) thawed_.Wait(mutex_);
+      }
       wire::FromWorker answer;
       switch (message.kind_case()) {
         case wire::ToWorker::kConfigure:
@@ -95,6 +106,8 @@ class FakeWorker {
   const std::unique_ptr<wire::Channel> channel_;
   const absl::Status ready_;
   Mutex mutex_;
+  CondVar thawed_;
+  bool frozen_ SHARDWAY_GUARDED_BY(mutex_) = false;
   int64_t runs_ SHARDWAY_GUARDED_BY(mutex_) = 0;
   bool closed_ SHARDWAY_GUARDED_BY(mutex_) = false;
   absl::Status failure_ SHARDWAY_GUARDED_BY(mutex_);

@@ -14,9 +14,13 @@ struct TestPlugin {
 
 inline constexpr TestPlugin kDefaultTestPlugin = {
     "lammps_jax", ".venv/lib/python3.*/site-packages/lammps_jax_pjrt_cpu/pjrt_c_api_cpu_plugin.so"};
+inline constexpr TestPlugin kSecondTestPlugin = {
+    "fastatomstruct", ".venv/lib/python3.*/site-packages/fastatomstruct_xla_cpu/libpjrt_cpu.so"};
+// Those whose programs may call handlers of ours (collectives, callbacks, linear algebra).
+inline constexpr TestPlugin kTestPluginsWithCalls[] = {kDefaultTestPlugin, kSecondTestPlugin};
 inline constexpr TestPlugin kTestPlugins[] = {
     kDefaultTestPlugin,
-    {"fastatomstruct", ".venv/lib/python3.*/site-packages/fastatomstruct_xla_cpu/libpjrt_cpu.so"},
+    kSecondTestPlugin,
     {"xla_cpu_pjrt", ".venv/lib/python3.*/site-packages/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so"},
 };
 

@@ -32,6 +32,10 @@ absl::StatusOr<Worker::Parts> MakeParts(const wire::Configure& configure,
   if (configure.collective_timeout_ms() > 0) {
     options.timeout = std::chrono::milliseconds(configure.collective_timeout_ms());
   }
+  if (configure.callback_timeout_ms() > 0) {
+    parts.callback_timeout = std::chrono::milliseconds(configure.callback_timeout_ms());
+  }
+  options.start_timeout = parts.wait_timeout + options.timeout;
   if (configure.comm_bytes() > 0) {
     options.shared_memory_fd = shared_memory.get();
     options.shared_memory_bytes = configure.comm_bytes();

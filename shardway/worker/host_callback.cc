@@ -1,5 +1,6 @@
 #include "shardway/worker/host_callback.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <utility>
@@ -16,6 +17,11 @@ namespace {
 
 namespace ffi = xla::ffi;
 
+// How often late calls are looked for.
+Duration LookInterval(Duration timeout) {
+  return std::clamp<Duration>(timeout / 8, std::chrono::milliseconds(5), std::chrono::seconds(5));
+}
+
 // XLA continues a program in the thread that completes its future.
 constexpr int kContinuationThreads = 16;
 
@@ -31,14 +37,28 @@ struct HostCallbacks::Pending {
   ffi::Promise promise;
   std::vector<absl::Span<char>> results;  // XLA's, valid until the promise is fulfilled
   SessionId session;
+  int device = -1;   // ordinal
+  std::string name;  // of the function; may be empty
+  TimePoint since{};
 };
 
 namespace {
 
-ffi::Future Call(ffi::RunId run, int32_t device, int64_t callback, ffi::RemainingArgs arguments,
-                 ffi::RemainingRets results) {
+ffi::Future Call(ffi::RunId run, int32_t device, ffi::Dictionary attributes,
+                 ffi::RemainingArgs arguments, ffi::RemainingRets results) {
   auto pending = std::make_shared<HostCallbacks::Pending>();
+  pending->device = device;
   ffi::Future future(pending->promise);
+  const auto callback = attributes.get<int64_t>("callback");
+  if (!callback.has_value()) {
+    pending->promise.SetError(callback.error());
+    return future;
+  }
+  if (attributes.contains("name")) {
+    if (auto name = attributes.get<std::string_view>("name"); name.has_value()) {
+      pending->name = *name;
+    }
+  }
   std::vector<std::string> operands;
   for (size_t i = 0; i < arguments.size(); ++i) {
     auto buffer = arguments.get<ffi::AnyBuffer>(i);
@@ -61,7 +81,7 @@ ffi::Future Call(ffi::RunId run, int32_t device, int64_t callback, ffi::Remainin
   if (callbacks == nullptr) {
     pending->promise.SetError(ffi::Error::Internal("this process takes no host callbacks"));
   } else {
-    callbacks->Start(device, run.run_id, callback, std::move(operands), std::move(pending));
+    callbacks->Start(run.run_id, *callback, std::move(operands), std::move(pending));
   }
   return future;
 }
@@ -70,18 +90,23 @@ XLA_FFI_DEFINE_HANDLER(CallHandler, Call,
                        ffi::Ffi::Bind()
                            .Ctx<ffi::RunId>()
                            .Ctx<ffi::DeviceOrdinal>()
-                           .Attr<int64_t>("callback")
+                           .Attrs()
                            .RemainingArgs()
                            .RemainingRets());
 
 }  // namespace
 
 HostCallbacks::HostCallbacks(const HostTopology* topology, const LaunchRegistry* launches,
-                             Outbox* outbox)
+                             comm::Communicator* comm, Outbox* outbox, Duration timeout,
+                             Clock* clock)
     : topology_(topology),
       launches_(launches),
+      comm_(comm),
       outbox_(outbox),
-      pool_("callback", kContinuationThreads) {
+      timeout_(timeout),
+      clock_(clock),
+      pool_("callback", kContinuationThreads),
+      watchdog_(LookInterval(timeout), [this] { LookForLate(); }) {
   current.store(this, std::memory_order_release);
 }
 
@@ -89,8 +114,9 @@ HostCallbacks::~HostCallbacks() { current.store(nullptr, std::memory_order_relea
 
 void* HostCallbacks::Handler() { return reinterpret_cast<void*>(CallHandler); }
 
-void HostCallbacks::Start(int device_ordinal, int64_t launch, int64_t callback,
-                          std::vector<std::string> operands, std::shared_ptr<Pending> pending) {
+void HostCallbacks::Start(int64_t launch, int64_t callback, std::vector<std::string> operands,
+                          std::shared_ptr<Pending> pending) {
+  const int device_ordinal = pending->device;
   const auto session = launches_->Find(static_cast<comm::LaunchId>(launch));
   if (!session.has_value() || device_ordinal < 0 || device_ordinal >= topology_->num_local()) {
     pending->promise.SetError(
@@ -105,6 +131,8 @@ void HostCallbacks::Start(int device_ordinal, int64_t launch, int64_t callback,
   call->set_callback(callback);
   call->set_device(topology_->local_devices[device_ordinal]);
   for (std::string& operand : operands) call->add_operands(std::move(operand));
+  comm_->DeviceOutside(device_ordinal, +1);
+  pending->since = clock_->Now();
   {
     MutexLock lock(mutex_);
     call->set_call(++last_call_);
@@ -158,7 +186,31 @@ void HostCallbacks::Cancel(SessionId session) {
   }
 }
 
+void HostCallbacks::LookForLate() {
+  const TimePoint now = clock_->Now();
+  std::vector<std::shared_ptr<Pending>> late;
+  {
+    MutexLock lock(mutex_);
+    absl::erase_if(pending_, [&](auto& call) {
+      if (now - call.second->since < timeout_) return false;
+      late.push_back(std::move(call.second));
+      return true;
+    });
+  }
+  for (auto& pending : late) {
+    const std::string name =
+        pending->name.empty() ? "a host callback" : absl::StrCat("host callback ", pending->name);
+    absl::Status status = absl::DeadlineExceededError(
+        absl::StrCat(name, ", called by device ", topology_->local_devices[pending->device],
+                     ", did not return within ", std::chrono::duration<double>(timeout_).count(),
+                     " s: see what it waits for, or allow it more time (--callback-timeout)"));
+    LOG_WARN("{}", std::string(status.message()));
+    Complete(std::move(pending), std::move(status));
+  }
+}
+
 void HostCallbacks::Complete(std::shared_ptr<Pending> pending, absl::Status status) {
+  comm_->DeviceOutside(pending->device, -1);
   pool_.Submit([pending = std::move(pending), status = std::move(status)] {
     const comm::ScopedXlaFloatMode float_mode;
     if (status.ok()) {

@@ -12,7 +12,7 @@ Worker::Worker(Parts parts, Outbox* outbox)
     : parts_(std::move(parts)),
       outbox_(outbox),
       store_(parts_.topology.num_local()),
-      callbacks_(&parts_.topology, &launches_, outbox),
+      callbacks_(&parts_.topology, &launches_, parts_.comm.get(), outbox, parts_.callback_timeout),
       transfers_(parts_.devices.get(), parts_.comm.get(), &parts_.topology, outbox),
       loader_(parts_.devices.get(), parts_.comm.get(), outbox),
       log_(parts_.topology.num_local()) {
@@ -198,6 +198,7 @@ void Worker::Start(const wire::HostRun& message) {
 }
 
 void Worker::Refuse(const wire::HostRun& message, const absl::Status& cause) {
+  parts_.comm->AbortLaunch(LaunchIdOf(message.run()), cause);  // others may wait for this host
   for (uint64_t id : message.results()) Insert(id, std::make_shared<store::Array>(cause));
   outbox_->Ended(message.run(), cause, Outbox::Urgency::kPost);
 }

@@ -38,7 +38,8 @@ class Worker {
     HostTopology topology;
     std::unique_ptr<device::Client> devices;
     std::unique_ptr<comm::Communicator> comm;
-    Duration wait_timeout = std::chrono::minutes(30);
+    Duration wait_timeout = std::chrono::minutes(30);      // for a compilation, for an argument
+    Duration callback_timeout = std::chrono::minutes(10);  // for a user's function to return
   };
   // `outbox` outlives it.
   Worker(Parts parts, Outbox* outbox);

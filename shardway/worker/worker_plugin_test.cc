@@ -48,16 +48,17 @@ WorkerHarness::ProgramSpec MeanPlusOne(int devices, int chain, int64_t elements)
   return spec;
 }
 
-class WorkerPluginTest : public ::testing::Test {
+class WorkerPluginTest : public ::testing::TestWithParam<device::TestPlugin> {
  protected:
   void SetUp() override {
-    plugin_ = device::FindTestPlugin(device::kDefaultTestPlugin);
-    if (plugin_.empty()) GTEST_SKIP() << "no plugin is installed";
+    plugin_ = device::FindTestPlugin(GetParam());
+    if (plugin_.empty()) GTEST_SKIP() << GetParam().name << " is not installed";
   }
-  std::unique_ptr<WorkerHarness> Start(int devices) {
+  std::unique_ptr<WorkerHarness> Start(int devices, int callback_timeout_ms = 0) {
     wire::Configure configure = WorkerHarness::OneHost(devices);
     configure.set_plugin_path(plugin_);
     configure.set_collective_timeout_ms(20000);
+    configure.set_callback_timeout_ms(callback_timeout_ms);
     auto harness = std::make_unique<WorkerHarness>(MakeParts, configure);
     EXPECT_TRUE(harness->ready().ok()) << harness->ready();
     harness->OpenSession();
@@ -65,8 +66,10 @@ class WorkerPluginTest : public ::testing::Test {
   }
   std::string plugin_;
 };
+// Without custom calls every plugin serves; with them, those that find our handlers.
+class WorkerPluginCallsTest : public WorkerPluginTest {};
 
-TEST_F(WorkerPluginTest, PsumOnTwoDevices) {
+TEST_P(WorkerPluginCallsTest, PsumOnTwoDevices) {
   auto worker = Start(2);
   worker->Load(1, MeanPlusOne(2, 1, 3));
   worker->Put(100, 1, {0, 1}, {{1, 2, 3}, {5, 6, 7}});
@@ -80,7 +83,7 @@ TEST_F(WorkerPluginTest, PsumOnTwoDevices) {
   }
 }
 
-TEST_F(WorkerPluginTest, ManyDevicesManyRuns) {
+TEST_P(WorkerPluginCallsTest, ManyDevicesManyRuns) {
   constexpr int kRuns = 500;
   auto worker = Start(8);
   const std::vector<int> devices = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -95,7 +98,7 @@ TEST_F(WorkerPluginTest, ManyDevicesManyRuns) {
   EXPECT_THAT(*values, ElementsAre(3.5f + 4 * kRuns));
 }
 
-TEST_F(WorkerPluginTest, CoordinatesTellDevicesApart) {
+TEST_P(WorkerPluginTest, CoordinatesTellDevicesApart) {
   auto worker = Start(4);
   WorkerHarness::ProgramSpec spec;
   spec.text = R"(module @m {func.func public @main(%x: tensor<1xf32>, %c: tensor<2xi32>) ->
@@ -116,7 +119,7 @@ TEST_F(WorkerPluginTest, CoordinatesTellDevicesApart) {
   }
 }
 
-TEST_F(WorkerPluginTest, ACompilersErrorPoisons) {
+TEST_P(WorkerPluginTest, ACompilersErrorPoisons) {
   auto worker = Start(2);
   worker->Load(1, {"module @m {func.func public @main(%x: tensor<1xf32>) -> (tensor<2xf32>) {\n"
                    "return %x : tensor<1xf32>}}",
@@ -127,7 +130,7 @@ TEST_F(WorkerPluginTest, ACompilersErrorPoisons) {
   EXPECT_FALSE(worker->Read(2, 1).ok());
 }
 
-TEST_F(WorkerPluginTest, APoisonedDeviceDoesNotHangItsPeers) {
+TEST_P(WorkerPluginCallsTest, APoisonedDeviceDoesNotHangItsPeers) {
   auto worker = Start(2);
   worker->Load(1, MeanPlusOne(2, 2, 1));
   worker->Put(100, 1, {0}, {{1}});  // nothing on device 1
@@ -140,7 +143,7 @@ TEST_F(WorkerPluginTest, APoisonedDeviceDoesNotHangItsPeers) {
   EXPECT_TRUE(worker->AwaitEnded(201).ok());
 }
 
-TEST_F(WorkerPluginTest, DonatedMemoryIsReused) {
+TEST_P(WorkerPluginTest, DonatedMemoryIsReused) {
   auto worker = Start(2);
   WorkerHarness::ProgramSpec spec;
   spec.text = R"(module @m {func.func public @main(
@@ -162,7 +165,7 @@ WorkerHarness::ProgramSpec Callback(std::vector<int> devices) {
   WorkerHarness::ProgramSpec spec;
   spec.text = R"(module @m {func.func public @main(%x: tensor<2xf32>) -> (tensor<2xf32>) {
     %r = stablehlo.custom_call @shardway.callback(%x) {api_version = 4 : i32,
-        has_side_effect = true, backend_config = {callback = 9 : i64}} :
+        has_side_effect = true, backend_config = {callback = 9 : i64, name = "f at a.py:1"}} :
         (tensor<2xf32>) -> tensor<2xf32>
     %d = stablehlo.add %r, %r : tensor<2xf32>
     return %d : tensor<2xf32>}})";
@@ -182,7 +185,7 @@ wire::ToWorker Answer(const wire::HostCallback& call, std::vector<float> values)
   return message;
 }
 
-TEST_F(WorkerPluginTest, HostCallbacksGoOutAndComeBack) {
+TEST_P(WorkerPluginCallsTest, HostCallbacksGoOutAndComeBack) {
   auto worker = Start(2);
   worker->Load(1, Callback({0, 1}));
   worker->Put(100, 1, {0, 1}, {{1, 2}, {3, 4}});
@@ -203,7 +206,7 @@ TEST_F(WorkerPluginTest, HostCallbacksGoOutAndComeBack) {
   EXPECT_THAT(*values, ElementsAre(26, 28));
 }
 
-TEST_F(WorkerPluginTest, AHostCallbacksErrorIsTheRuns) {
+TEST_P(WorkerPluginCallsTest, AHostCallbacksErrorIsTheRuns) {
   auto worker = Start(1);
   worker->Load(1, Callback({0}));
   worker->Put(100, 1, {0}, {{1, 2}});
@@ -219,7 +222,7 @@ TEST_F(WorkerPluginTest, AHostCallbacksErrorIsTheRuns) {
   EXPECT_THAT(std::string(worker->Read(3, 0).status().message()), HasSubstr("12 bytes"));
 }
 
-TEST_F(WorkerPluginTest, ASessionsEndEndsItsHostCallbacks) {
+TEST_P(WorkerPluginCallsTest, ASessionsEndEndsItsHostCallbacks) {
   auto worker = Start(1);
   worker->Load(1, Callback({0}));
   worker->Put(100, 1, {0}, {{1, 2}});
@@ -228,6 +231,30 @@ TEST_F(WorkerPluginTest, ASessionsEndEndsItsHostCallbacks) {
   worker->CloseSession();
   EXPECT_FALSE(worker->AwaitEnded(200).ok());
 }
+
+TEST_P(WorkerPluginCallsTest, AHostCallbackThatNeverReturnsIsNamed) {
+  auto worker = Start(2, /*callback_timeout_ms=*/100);
+  worker->Load(1, Callback({0}));
+  worker->Put(100, 1, {0}, {{1, 2}});
+  worker->RunProgram(200, 1, {1}, {2});
+  const wire::HostCallback call = AwaitCallback(*worker);
+  const absl::Status status = worker->AwaitEnded(200);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("host callback f at a.py:1, called by device 0, did not return"));
+  worker->Send(Answer(call, {1, 2}));  // too late: dropped
+  worker->RunProgram(201, 1, {1}, {3});
+  worker->Send(Answer(AwaitCallback(*worker), {1, 2}));
+  EXPECT_TRUE(worker->AwaitEnded(201).ok());
+}
+
+std::string PluginName(const testing::TestParamInfo<device::TestPlugin>& info) {
+  return info.param.name;
+}
+INSTANTIATE_TEST_SUITE_P(Plugins, WorkerPluginTest, testing::ValuesIn(device::kTestPlugins),
+                         PluginName);
+INSTANTIATE_TEST_SUITE_P(Plugins, WorkerPluginCallsTest,
+                         testing::ValuesIn(device::kTestPluginsWithCalls), PluginName);
 
 }  // namespace
 }  // namespace shardway::worker
