@@ -5,6 +5,7 @@ Each result is compared with NumPy's, or with the same program on one device of 
 
 import gc
 import itertools
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -487,6 +488,21 @@ def test_pure_callback() -> None:
     x = numbers(8)
     np.testing.assert_array_equal(jax.jit(f)(x), x * 2 + 1)
     np.testing.assert_array_equal(jax.jit(f)(jax.device_put(x, sharded(P("data")))), x * 2 + 1)
+
+
+def test_a_callback_outlives_its_function() -> None:
+    """JAX forgets a function's module while its last run is still on its way."""
+    for i in range(20):
+        f = jax.jit(lambda a: jax.pure_callback(slowly, jax.ShapeDtypeStruct((), np.float32), a))
+        out = f(jnp.float32(i))
+        del f
+        gc.collect()
+        assert float(out) == i + 1
+
+
+def slowly(a: np.ndarray) -> np.ndarray:
+    time.sleep(0.01)
+    return np.asarray(a) + np.float32(1)
 
 
 def test_io_callback_in_order() -> None:

@@ -25,7 +25,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax._src import callback as jax_callback
-from jax._src import config, core, dtypes
+from jax._src import config, core, dtypes, source_info_util
 from jax._src import ffi as jax_ffi
 from jax._src.interpreters import mlir
 from jax._src.lib import xla_client as xc
@@ -107,13 +107,22 @@ _registry = _Registry()
 
 
 class _Keepalive:
-    """Kept by a module; the callable goes with it."""
+    """Kept by a module; the callable goes with it, and with the last run that may call it: JAX lets go
+    of a module as soon as its last run is on its way."""
 
     def __init__(self, number: int) -> None:
         self._number = number
 
     def __del__(self) -> None:
-        _registry.remove(self._number)
+        _retire(self._number)
+
+
+def _retire(number: int) -> None:
+    if not _installed:
+        _registry.remove(number)
+        return
+    library, _, retired = _installed
+    library.shardway_callback_retire(number, retired)
 
 
 def _is_ours(backend: Any) -> bool:
@@ -156,7 +165,7 @@ def _emit(
     number = _registry.add(_Callable(callback, tuple(operand_avals), tuple(result_avals), ordered))
     ctx.module_context.add_keepalive(_Keepalive(number))
     lower = jax_ffi.build_ffi_lowering_function(TARGET, has_side_effect=has_side_effect)
-    attributes = {"callback": np.int64(number)}
+    attributes: dict[str, Any] = {"callback": np.int64(number), "name": _name(ctx, callback)}
     device = _calling_device(sharding)
     if device is not None:
         attributes["device"] = np.int64(device)
@@ -169,6 +178,24 @@ def _emit(
     if ordered:
         token, *results = results
     return results, token, None
+
+
+def _name(ctx: Any, callback: Callable[..., Any]) -> str:
+    """What messages call it: the user's function and where it is called from."""
+    function: Any = callback
+    for _ in range(8):  # JAX wraps it in closures, partials and small classes
+        inner = getattr(function, "callback_func", None) or getattr(function, "func", None)
+        if inner is None and hasattr(function, "__code__"):
+            cells = dict(
+                zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+            )
+            inner = cells["callback"].cell_contents if "callback" in cells else None
+        if not callable(inner):
+            break
+        function = inner
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    frame = next(iter(source_info_util.user_frames(ctx.traceback)), None)
+    return f"{name} at {frame.file_name}:{frame.start_line}" if frame is not None else name
 
 
 def _calling_device(sharding: Any) -> int | None:
@@ -254,7 +281,10 @@ def install(library_path: Path) -> None:
     set_dispatcher.argtypes = [ctypes.c_void_p]
     set_dispatcher.restype = None
     dispatcher = _dispatcher(library)
-    _installed.extend([library, dispatcher])
+    retired = ctypes.CFUNCTYPE(None, ctypes.c_uint64)(_registry.remove)
+    library.shardway_callback_retire.argtypes = [ctypes.c_uint64, type(retired)]
+    library.shardway_callback_retire.restype = None
+    _installed.extend([library, dispatcher, retired])
     set_dispatcher(ctypes.cast(dispatcher, ctypes.c_void_p))
     atexit.register(set_dispatcher, None)  # no Python from other threads once it ends
     jax_emit = jax_callback.emit_python_callback

@@ -111,6 +111,19 @@ bool DoneTracker::IsReady(ArrayId array) {
   return slot == nullptr || (*slot)->ended;
 }
 
+void DoneTracker::OnAllEnded(absl::AnyInvocable<void() &&> callback) {
+  // Held by every outstanding operation; whoever lets go last calls.
+  struct Last {
+    absl::AnyInvocable<void() &&> callback;
+    ~Last() { std::move(callback)(); }
+  };
+  const auto last = std::make_shared<Last>(std::move(callback));
+  MutexLock lock(mutex_);
+  for (auto& [seq, operation] : outstanding_) {
+    operation->waiting.emplace_back([last](const absl::Status&) {});
+  }
+}
+
 bool DoneTracker::Free(ArrayId array) {
   MutexLock lock(mutex_);
   Operation** slot = FindSlot(array);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "shardway/base/ids.h"
 #include "shardway/base/mutex.h"
@@ -52,6 +53,9 @@ class DoneTracker {
   void OnReady(ArrayId array, Callback callback);
   // Whether OnReady would call back at once.
   bool IsReady(ArrayId array);
+
+  // Calls back once everything that is outstanding now has ended; at once if nothing is.
+  void OnAllEnded(absl::AnyInvocable<void() &&> callback);
 
   // Forgets the array; who waits for it is still called. False for an id that was never made or is
   // freed.

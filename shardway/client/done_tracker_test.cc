@@ -45,6 +45,27 @@ void Begin(DoneTracker& tracker, uint64_t seq, uint64_t first, int count, Outcom
   ASSERT_TRUE(tracker.Begin(seq, {first}, count, &callback).ok());
 }
 
+TEST(DoneTrackerTest, OnAllEndedAwaitsWhatIsOutstandingNow) {
+  DoneTracker tracker;
+  int called = 0;
+  tracker.OnAllEnded([&] { ++called; });
+  EXPECT_EQ(called, 1) << "nothing is outstanding";
+  DoneTracker::Callback none;
+  for (uint64_t seq : {1, 2}) ASSERT_TRUE(tracker.Begin(seq, {seq}, 1, &none).ok());
+  tracker.OnAllEnded([&] { ++called; });
+  ASSERT_TRUE(tracker.Begin(3, {3}, 1, &none).ok());
+  wire::Done done;
+  done.add_seqs(2);
+  tracker.Finish(done);
+  EXPECT_EQ(called, 1);
+  done.set_seqs(0, 1);
+  tracker.Finish(done);
+  EXPECT_EQ(called, 2) << "what began later does not count";
+  tracker.OnAllEnded([&] { ++called; });
+  tracker.FailAll(absl::UnavailableError("over"));
+  EXPECT_EQ(called, 3);
+}
+
 TEST(DoneTrackerTest, ArraysAreReadyWhenTheirOperationIsDone) {
   DoneTracker tracker;
   Outcome run, second;

@@ -138,6 +138,9 @@ class Session {
   // known.
   virtual bool IsReady(ArrayId array) = 0;
 
+  // Calls back once everything launched so far has ended, well or not.
+  virtual void OnAllEnded(absl::AnyInvocable<void() &&> callback) = 0;
+
   // Copies shard `shard` to `destination` (dense row-major, `size` bytes), then calls back.
   virtual void Read(ArrayId array, uint32_t shard, void* destination, size_t size,
                     DoneCallback callback) = 0;
@@ -146,6 +149,14 @@ class Session {
   // and sent with the next message or within a millisecond.
   virtual void Free(ArrayId array) = 0;
   virtual void FreeProgram(ProgramId program) = 0;
+
+  // What this session's arrays take on a device, and may take there. Blocks for the controller's
+  // answer; what was freed before is no longer counted once the runs that used it have ended.
+  struct MemoryStats {
+    int64_t bytes_in_use = 0;
+    int64_t bytes_limit = 0;
+  };
+  virtual absl::StatusOr<MemoryStats> DeviceMemory(int device) = 0;
 
   virtual void SetCallbackHandler(CallbackHandler handler) = 0;
 };

@@ -251,21 +251,7 @@ absl::StatusOr<Program> SessionImpl::Compile(std::string artifact, const Compile
   proto->set_use_shardy(options.use_shardy);
   proto->set_xla_options(options.xla_options);
 
-  const auto pending = std::make_shared<PendingCompile>();
-  {
-    MutexLock lock(pending_mutex_);
-    if (!lost_.ok()) return lost_;
-    compiles_.emplace(id.value, pending);
-  }
-  {
-    MutexLock lock(send_mutex_);
-    Send(message);
-  }
-  MutexLock lock(pending->mutex);
-  // The liveness limit is the deadline: a lost session ends every pending compile.
-  while (!pending->ended) pending->changed.Wait(pending->mutex);
-  SHARDWAY_RETURN_IF_ERROR(pending->status);
-  wire::Compiled& answer = pending->answer;
+  SHARDWAY_ASSIGN_OR_RETURN(wire::Compiled answer, Ask(compiles_, id.value, message));
   Program program;
   program.id = id;
   program.name = std::move(*answer.mutable_name());
@@ -279,20 +265,61 @@ absl::StatusOr<Program> SessionImpl::Compile(std::string artifact, const Compile
   return program;
 }
 
-void SessionImpl::FinishCompile(wire::Compiled compiled) {
-  std::shared_ptr<PendingCompile> pending;
+absl::StatusOr<Session::MemoryStats> SessionImpl::DeviceMemory(int device) {
+  SHARDWAY_RETURN_IF_ERROR(CheckOwner());
+  const uint64_t request = next_request_.fetch_add(1);
+  {
+    MutexLock lock(send_mutex_);
+    SendFrees();
+  }
+  wire::ClientMessage message;
+  message.mutable_memory_stats()->set_request(request);
+  message.mutable_memory_stats()->set_device(device);
+  SHARDWAY_ASSIGN_OR_RETURN(const wire::MemoryStats stats, Ask(memory_stats_, request, message));
+  return MemoryStats{.bytes_in_use = stats.bytes_in_use(), .bytes_limit = stats.bytes_limit()};
+}
+
+// ---- questions ----
+
+template <typename Answer>
+absl::StatusOr<Answer> SessionImpl::Ask(Questions<Answer>& questions, uint64_t id,
+                                        const wire::ClientMessage& message) {
+  const auto pending = std::make_shared<Pending<Answer>>();
   {
     MutexLock lock(pending_mutex_);
-    const auto found = compiles_.find(compiled.program());
-    if (found == compiles_.end()) return;
-    pending = std::move(found->second);
-    compiles_.erase(found);
+    if (!lost_.ok()) return lost_;
+    questions.emplace(id, pending);
   }
-  MutexLock lock(pending->mutex);
-  pending->ended = true;
-  pending->status = wire::FromProto(compiled.status());
-  pending->answer = std::move(compiled);
-  pending->changed.NotifyAll();
+  {
+    MutexLock lock(send_mutex_);
+    Send(message);
+  }
+  return pending->Await();
+}
+
+template <typename Answer>
+void SessionImpl::EndQuestion(Questions<Answer>& questions, uint64_t id, absl::Status status,
+                              Answer answer) {
+  std::shared_ptr<Pending<Answer>> pending;
+  {
+    MutexLock lock(pending_mutex_);
+    const auto found = questions.find(id);
+    if (found == questions.end()) return;
+    pending = std::move(found->second);
+    questions.erase(found);
+  }
+  pending->End(std::move(status), std::move(answer));
+}
+
+void SessionImpl::FinishCompile(wire::Compiled compiled) {
+  const uint64_t program = compiled.program();
+  absl::Status status = wire::FromProto(compiled.status());
+  EndQuestion(compiles_, program, std::move(status), std::move(compiled));
+}
+
+void SessionImpl::FinishMemoryStats(wire::MemoryStats stats) {
+  const uint64_t request = stats.request();
+  EndQuestion(memory_stats_, request, absl::OkStatus(), std::move(stats));
 }
 
 void SessionImpl::SetCallbackHandler(CallbackHandler handler) {
@@ -304,6 +331,11 @@ void SessionImpl::SetCallbackHandler(CallbackHandler handler) {
 void SessionImpl::OnReady(ArrayId array, DoneCallback callback) {
   if (!guard_.InOwner()) return callback(CheckOwner());
   tracker_->OnReady(array, std::move(callback));
+}
+
+void SessionImpl::OnAllEnded(absl::AnyInvocable<void() &&> callback) {
+  if (!guard_.InOwner()) return std::move(callback)();
+  tracker_->OnAllEnded(std::move(callback));
 }
 
 bool SessionImpl::IsReady(ArrayId array) { return !guard_.InOwner() || tracker_->IsReady(array); }

@@ -56,10 +56,12 @@ class SessionImpl final : public Session {
               absl::Span<const uint32_t> keep, DoneCallback done) override;
   void OnReady(ArrayId array, DoneCallback callback) override;
   bool IsReady(ArrayId array) override;
+  void OnAllEnded(absl::AnyInvocable<void() &&> callback) override;
   void Read(ArrayId array, uint32_t shard, void* destination, size_t size,
             DoneCallback callback) override;
   void Free(ArrayId array) override;
   void FreeProgram(ProgramId program) override;
+  absl::StatusOr<MemoryStats> DeviceMemory(int device) override;
   void SetCallbackHandler(CallbackHandler handler) override;
 
  private:
@@ -71,13 +73,32 @@ class SessionImpl final : public Session {
     uint64_t offset = 0;  // of its arena block, when size > kMaxInlineBytes
     DoneCallback callback;
   };
-  struct PendingCompile {
+  // A question that its asker waits with. The liveness limit is the deadline: a lost session ends
+  // them all.
+  template <typename Answer>
+  struct Pending {
     Mutex mutex;
     CondVar changed;
     bool ended SHARDWAY_GUARDED_BY(mutex) = false;
     absl::Status status SHARDWAY_GUARDED_BY(mutex);
-    wire::Compiled answer SHARDWAY_GUARDED_BY(mutex);
+    Answer answer SHARDWAY_GUARDED_BY(mutex);
+
+    void End(absl::Status how, Answer with) {
+      MutexLock lock(mutex);
+      ended = true;
+      status = std::move(how);
+      answer = std::move(with);
+      changed.NotifyAll();
+    }
+    absl::StatusOr<Answer> Await() {
+      MutexLock lock(mutex);
+      while (!ended) changed.Wait(mutex);
+      if (!status.ok()) return status;
+      return std::move(answer);
+    }
   };
+  template <typename Answer>
+  using Questions = absl::flat_hash_map<uint64_t, std::shared_ptr<Pending<Answer>>>;
   using Blocks = absl::InlinedVector<uint64_t, 8>;  // arena offsets
   struct Threads {
     std::thread reader;
@@ -109,7 +130,14 @@ class SessionImpl final : public Session {
   void SendRead(ReadRequest request);
   void RetryWaitingReads();
   void FinishRead(const wire::ReadDone& done);
+  // Sends `message` and waits for the answer to question `id` of `questions`.
+  template <typename Answer>
+  absl::StatusOr<Answer> Ask(Questions<Answer>& questions, uint64_t id,
+                             const wire::ClientMessage& message);
+  template <typename Answer>
+  void EndQuestion(Questions<Answer>& questions, uint64_t id, absl::Status status, Answer answer);
   void FinishCompile(wire::Compiled compiled);
+  void FinishMemoryStats(wire::MemoryStats stats);
 
   void ReaderMain();
   void HousekeeperMain();
@@ -161,8 +189,9 @@ class SessionImpl final : public Session {
   std::string cause_ SHARDWAY_GUARDED_BY(pending_mutex_);
   absl::Status lost_ SHARDWAY_GUARDED_BY(pending_mutex_);
   absl::flat_hash_map<uint64_t, ReadRequest> reads_ SHARDWAY_GUARDED_BY(pending_mutex_);
-  absl::flat_hash_map<uint64_t, std::shared_ptr<PendingCompile>> compiles_
-      SHARDWAY_GUARDED_BY(pending_mutex_);
+  // Under pending_mutex_ as well; passed by reference to functions that take it.
+  Questions<wire::Compiled> compiles_;
+  Questions<wire::MemoryStats> memory_stats_;
 };
 
 }  // namespace shardway::client

@@ -347,6 +347,36 @@ TEST_F(SessionTest, CompileWaitsForItsAnswer) {
   EXPECT_THAT(program->results[0].local_dims, ElementsAre(4));
 }
 
+TEST_F(SessionTest, MemoryStatsWaitForTheirAnswerAndTakeFreesAlong) {
+  const float value = 1;
+  const auto array = session_->Put({ElementType::kF32, {}, {0}}, {{&value, {}}});
+  ASSERT_TRUE(array.ok());
+  SendDone(Next().put().seq());
+  absl::StatusOr<Session::MemoryStats> stats;
+  std::thread asker([&] {
+    session_->Free(*array);
+    stats = session_->DeviceMemory(3);
+  });
+  EXPECT_THAT(Next().free().arrays(), ElementsAre(array->value));
+  const wire::ClientMessage question = Next();
+  EXPECT_EQ(question.memory_stats().device(), 3);
+  wire::ServerMessage answer;
+  answer.mutable_memory_stats()->set_request(question.memory_stats().request());
+  answer.mutable_memory_stats()->set_bytes_in_use(5);
+  answer.mutable_memory_stats()->set_bytes_limit(7);
+  ASSERT_TRUE(channel_->Send(answer).ok());
+  asker.join();
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  EXPECT_EQ(stats->bytes_in_use, 5);
+  EXPECT_EQ(stats->bytes_limit, 7);
+
+  asker = std::thread([&] { stats = session_->DeviceMemory(0); });
+  Next();
+  channel_->Close();
+  asker.join();
+  EXPECT_EQ(stats.status().code(), absl::StatusCode::kUnavailable) << stats.status();
+}
+
 TEST_F(SessionTest, CallbacksAreAnswered) {
   auto call = [&](uint64_t number) {
     wire::ServerMessage message;

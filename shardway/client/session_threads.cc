@@ -84,6 +84,8 @@ void SessionImpl::Dispatch(wire::ServerMessage& message) {
       return FinishRead(message.read_done());
     case wire::ServerMessage::kCompiled:
       return FinishCompile(std::move(*message.mutable_compiled()));
+    case wire::ServerMessage::kMemoryStats:
+      return FinishMemoryStats(std::move(*message.mutable_memory_stats()));
     case wire::ServerMessage::kCallback:
       return callbacks_->Call(std::move(*message.mutable_callback()));
     default:
@@ -149,7 +151,8 @@ void SessionImpl::FailEverything(const std::string& cause) {
   }
   absl::Status status;
   absl::flat_hash_map<uint64_t, ReadRequest> reads;
-  absl::flat_hash_map<uint64_t, std::shared_ptr<PendingCompile>> compiles;
+  Questions<wire::Compiled> compiles;
+  Questions<wire::MemoryStats> memory_stats;
   std::deque<ReadRequest> waiting;
   {
     MutexLock lock(pending_mutex_);
@@ -160,6 +163,7 @@ void SessionImpl::FailEverything(const std::string& cause) {
     lost_ = status;
     reads.swap(reads_);
     compiles.swap(compiles_);
+    memory_stats.swap(memory_stats_);
   }
   {
     MutexLock lock(house_mutex_);
@@ -171,12 +175,8 @@ void SessionImpl::FailEverything(const std::string& cause) {
   for (ReadRequest& request : waiting) {
     if (request.callback) request.callback(status);
   }
-  for (auto& [id, pending] : compiles) {
-    MutexLock lock(pending->mutex);
-    pending->ended = true;
-    pending->status = status;
-    pending->changed.NotifyAll();
-  }
+  for (auto& [id, pending] : compiles) pending->End(status, {});
+  for (auto& [id, pending] : memory_stats) pending->End(status, {});
   callbacks_->Stop();
   MutexLock lock(arena_mutex_);
   threads_->arena_freed.NotifyAll();

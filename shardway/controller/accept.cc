@@ -54,6 +54,13 @@ absl::Status Core::Handle(SessionId id, wire::ClientMessage& message, TimePoint 
     case wire::ClientMessage::kCallbackReturn:
       CallbackReturn(*session, *message.mutable_callback_return());
       return absl::OkStatus();
+    case wire::ClientMessage::kMemoryStats: {
+      const scheduler::MemoryBudget& memory = scheduler_.memory(session->queue);
+      EventsOf(*session).memory.push_back({message.memory_stats().request(),
+                                           memory.UsedOn(message.memory_stats().device()),
+                                           memory.budget()});
+      return absl::OkStatus();
+    }
     case wire::ClientMessage::kCancelRead:
       CancelRead(*session, message.cancel_read());
       return absl::OkStatus();

@@ -63,8 +63,9 @@ class Core {
   void WorkerLost(int host, const absl::Status& cause, TimePoint now);
   bool lost(int host) const { return !hosts_[host].lost.ok(); }
 
-  // What only time brings about. Call every 100 ms or so.
+  // What only time brings about. Call every 100 ms or so, unless idle.
   void Tick(TimePoint now);
+  bool idle() const { return scheduler_.idle(); }  // nothing waits to start
 
   void EndTurn(TimePoint now);
   using Delivery = std::pair<std::shared_ptr<SessionSink>, SessionEvents>;

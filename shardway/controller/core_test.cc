@@ -42,12 +42,14 @@ class Sink : public SessionSink {
     for (auto& compiled : events.compiled)
       compiled_status[compiled.program] = compiled.result.status();
     for (auto& callback : events.callbacks) callbacks.push_back(callback);
+    for (auto& stats : events.memory) memory[stats.request] = stats;
   }
   std::vector<uint64_t> ended;
   std::map<uint64_t, absl::Status> failures;
   std::map<uint64_t, SessionEvents::ReadDone> reads;
   std::map<uint64_t, absl::Status> compiled_status;
   std::vector<SessionEvents::Callback> callbacks;
+  std::map<uint64_t, SessionEvents::MemoryStats> memory;
 };
 
 // Two hosts of two devices. Programs map one f32[16] per shard to one.
@@ -343,6 +345,27 @@ TEST_F(CoreTest, DonationMakesRoomAndConsumes) {
   ASSERT_TRUE(Run(1, {1}, 3).ok());
   EXPECT_THAT(std::string(sink_->failures[3].message()),
               HasSubstr("array 1 was deleted or donated"));
+}
+
+TEST_F(CoreTest, MemoryStatsAreOfOneDevice) {
+  Open(10 * kArrayBytes);
+  ASSERT_TRUE(Put(1).ok());
+  ASSERT_TRUE(Put(2, {3}).ok());
+  EndAll();
+  const auto in_use = [&](int device) {
+    wire::ClientMessage message;
+    const uint64_t request = sink_->memory.size() + 1;
+    message.mutable_memory_stats()->set_request(request);
+    message.mutable_memory_stats()->set_device(device);
+    EXPECT_TRUE(Send(message).ok());
+    EXPECT_EQ(sink_->memory[request].bytes_limit, 10 * kArrayBytes);
+    return sink_->memory[request].bytes_in_use;
+  };
+  EXPECT_EQ(in_use(2), kArrayBytes);
+  EXPECT_EQ(in_use(3), 2 * kArrayBytes);
+  Free({1});
+  EXPECT_EQ(in_use(2), 0);
+  EXPECT_EQ(in_use(3), kArrayBytes);
 }
 
 TEST_F(CoreTest, FreesAndReadsOvertakeQueuedRuns) {

@@ -34,15 +34,22 @@ struct SessionEvents {
     std::vector<std::string> operands;
   };
 
+  struct MemoryStats {
+    uint64_t request = 0;
+    int64_t bytes_in_use = 0;
+    int64_t bytes_limit = 0;
+  };
+
   std::vector<uint64_t> ended;  // seqs that ended well
   std::vector<Failure> failures;
   std::vector<CompileDone> compiled;
   std::vector<ReadDone> reads;
   std::vector<Callback> callbacks;
+  std::vector<MemoryStats> memory;
 
   bool empty() const {
     return ended.empty() && failures.empty() && compiled.empty() && reads.empty() &&
-           callbacks.empty();
+           callbacks.empty() && memory.empty();
   }
 };
 

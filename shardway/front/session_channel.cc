@@ -60,6 +60,13 @@ void SessionChannel::Deliver(SessionEvents events) {
     ToProto(compiled, message.mutable_compiled());
     Send(message);
   }
+  for (const SessionEvents::MemoryStats& stats : events.memory) {
+    wire::MemoryStats& proto = *message.mutable_memory_stats();
+    proto.set_request(stats.request);
+    proto.set_bytes_in_use(stats.bytes_in_use);
+    proto.set_bytes_limit(stats.bytes_limit);
+    Send(message);
+  }
   for (SessionEvents::Callback& callback : events.callbacks) {
     wire::Callback& proto = *message.mutable_callback();
     proto.Clear();

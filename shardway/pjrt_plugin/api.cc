@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "shardway/base/logging.h"
+#include "shardway/pjrt_plugin/async_transfer.h"
 #include "shardway/pjrt_plugin/buffer.h"
 #include "shardway/pjrt_plugin/client.h"
 #include "shardway/pjrt_plugin/device.h"
@@ -108,6 +109,7 @@ PJRT_Api MakeApi() {
   api.PJRT_Device_LocalHardwareId = DeviceLocalHardwareId;
   api.PJRT_Device_AddressableMemories = DeviceAddressableMemories;
   api.PJRT_Device_DefaultMemory = DeviceDefaultMemory;
+  api.PJRT_Device_MemoryStats = DeviceMemoryStats;
 
   api.PJRT_Memory_Id = MemoryId;
   api.PJRT_Memory_Kind = MemoryKind;
@@ -160,6 +162,16 @@ PJRT_Api MakeApi() {
   api.PJRT_Buffer_IsOnCpu = BufferIsOnCpu;
   api.PJRT_Buffer_ReadyEvent = BufferReadyEvent;
 
+  api.PJRT_Client_CreateBuffersForAsyncHostToDevice = ClientCreateBuffersForAsyncHostToDevice;
+  api.PJRT_AsyncHostToDeviceTransferManager_Destroy = TransferManagerDestroy;
+  api.PJRT_AsyncHostToDeviceTransferManager_TransferData = TransferManagerTransferData;
+  api.PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer = TransferManagerRetrieveBuffer;
+  api.PJRT_AsyncHostToDeviceTransferManager_Device = TransferManagerDevice;
+  api.PJRT_AsyncHostToDeviceTransferManager_BufferCount = TransferManagerBufferCount;
+  api.PJRT_AsyncHostToDeviceTransferManager_BufferSize = TransferManagerBufferSize;
+  api.PJRT_AsyncHostToDeviceTransferManager_SetBufferError = TransferManagerSetBufferError;
+  api.PJRT_AsyncHostToDeviceTransferManager_AddMetadata = TransferManagerAddMetadata;
+
   api.PJRT_TopologyDescription_Destroy = TopologyDestroy;
   api.PJRT_TopologyDescription_PlatformName = TopologyPlatformName;
   api.PJRT_TopologyDescription_PlatformVersion = TopologyPlatformVersion;
@@ -170,23 +182,13 @@ PJRT_Api MakeApi() {
 #define SHARDWAY_PJRT_UNIMPLEMENTED(name) \
   api.name = [](name##_Args*) { return Unimplemented(#name); }
 
-  SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Device_MemoryStats);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Client_UpdateGlobalProcessInfo);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Client_CreateViewOfDeviceBuffer);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Client_CreateUninitializedBuffer);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Client_CreateAliasBuffer);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Client_FulfillAliasBuffer);
-  SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Client_CreateBuffersForAsyncHostToDevice);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Client_DmaMap);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Client_DmaUnmap);
-  SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_AsyncHostToDeviceTransferManager_Destroy);
-  SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_AsyncHostToDeviceTransferManager_TransferData);
-  SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer);
-  SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_AsyncHostToDeviceTransferManager_Device);
-  SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_AsyncHostToDeviceTransferManager_BufferCount);
-  SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_AsyncHostToDeviceTransferManager_BufferSize);
-  SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_AsyncHostToDeviceTransferManager_SetBufferError);
-  SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_AsyncHostToDeviceTransferManager_AddMetadata);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Buffer_CopyRawToHost);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Buffer_UnsafePointer);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Buffer_IncreaseExternalReferenceCount);

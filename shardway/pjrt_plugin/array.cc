@@ -3,9 +3,15 @@
 #include <new>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "shardway/pjrt_plugin/client.h"
 
 namespace shardway::pjrt_plugin {
+namespace {
+
+constexpr Duration kLateTimeout = std::chrono::seconds(60);
+
+}  // namespace
 
 Array* Array::NewResult(PJRT_Client* client, ArrayId id, ShardShapeRef shape,
                         const Placement* placement, std::shared_ptr<EventState> run) {
@@ -35,6 +41,12 @@ Array* Array::NewOpen(PJRT_Client* client, ShardShapeRef shape) {
   return new (::operator new(sizeof(Array))) Array(client, std::move(shape), 1, 1);
 }
 
+Array* Array::NewLate(PJRT_Client* client, ShardShapeRef shape) {
+  Array* array = NewOpen(client, std::move(shape));
+  array->made_ = std::make_shared<EventState>();
+  return array;
+}
+
 PJRT_Buffer* Array::AddShard(PJRT_Memory* memory) {
   data_.fetch_add(1, std::memory_order_relaxed);
   objects_.fetch_add(1, std::memory_order_relaxed);
@@ -44,11 +56,31 @@ PJRT_Buffer* Array::AddShard(PJRT_Memory* memory) {
 void Array::Close(ArrayId id, const Placement* placement) {
   id_ = id;
   placement_ = placement;
+  Made();
 }
 
 void Array::CloseFailed(absl::Status error, const Placement* placement) {
   error_ = std::move(error);
   placement_ = placement;
+  Made();
+}
+
+void Array::Made() {
+  if (made_ == nullptr) return;
+  made_->Complete(absl::OkStatus());
+  std::shared_ptr<EventState> asked;
+  {
+    MutexLock lock(mutex_);
+    if (!told_) asked = ready_;
+  }
+  if (asked != nullptr) TellWhenReady(std::move(asked));
+}
+
+absl::Status Array::AwaitMade() const {
+  if (made() || made_->AwaitFor(kLateTimeout)) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("an array of ", shape_->bytes, " bytes is used whose asynchronous transfer has ",
+                   "not been completed for ", kLateTimeout / std::chrono::seconds(1), " s"));
 }
 
 void Array::Delete(PJRT_Buffer* buffer) {
@@ -113,11 +145,17 @@ std::shared_ptr<EventState> Array::Ready() {
   {
     MutexLock lock(mutex_);
     if (ready_ != nullptr) return ready_;
-    if (!error_.ok()) return ready_ = EventState::Completed(error_);
     state = ready_ = std::make_shared<EventState>();
+    if (!made()) return state;  // Made sees it
+    told_ = true;
   }
-  client_->session->OnReady(id_, [state](const absl::Status& status) { state->Complete(status); });
+  TellWhenReady(state);
   return state;
+}
+
+void Array::TellWhenReady(std::shared_ptr<EventState> state) {
+  if (!error_.ok()) return state->Complete(error_);
+  client_->session->OnReady(id_, [state](const absl::Status& status) { state->Complete(status); });
 }
 
 }  // namespace shardway::pjrt_plugin

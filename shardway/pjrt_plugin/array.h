@@ -13,6 +13,9 @@
 // nor placement before it is closed; results of runs begin closed, with their N buffers in one
 // allocation.
 //
+// A *late* array's bytes come later still, from another thread (async_transfer.h): uses wait for
+// it.
+//
 // Thread-safe, except AddShard and Close, which the grouper serialises.
 #pragma once
 
@@ -52,6 +55,8 @@ class Array {
                             const Placement* placement);
   // An open array, held once.
   static Array* NewOpen(PJRT_Client* client, ShardShapeRef shape);
+  // An open array that may be used before it is closed. Held once.
+  static Array* NewLate(PJRT_Client* client, ShardShapeRef shape);
 
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
@@ -62,6 +67,11 @@ class Array {
   void CloseFailed(absl::Status error, const Placement* placement);
   // Open arrays: whether anybody but the one hold still wants the data.
   bool wanted() const { return data_.load(std::memory_order_acquire) > 1; }
+
+  // False for a late array that is not closed yet.
+  bool made() const { return made_ == nullptr || made_->ready(); }
+  // Waits until it is. DEADLINE_EXCEEDED when that takes too long.
+  absl::Status AwaitMade() const;
 
   // Valid once closed.
   ArrayId id() const { return id_; }
@@ -101,6 +111,8 @@ class Array {
   void DropData();
   void DropObject();
   void FreeHandle();
+  void Made();
+  void TellWhenReady(std::shared_ptr<EventState> state);
 
   PJRT_Client* const client_;
   const ShardShapeRef shape_;
@@ -116,9 +128,11 @@ class Array {
   std::atomic<bool> freed_{false};
   std::atomic<bool> assembled_{false};
 
-  std::shared_ptr<EventState> run_;  // results of runs; never changes
+  std::shared_ptr<EventState> run_;   // results of runs; never changes
+  std::shared_ptr<EventState> made_;  // late arrays: completes when it is closed; never changes
   Mutex mutex_;
   std::shared_ptr<EventState> ready_ SHARDWAY_GUARDED_BY(mutex_);
+  bool told_ SHARDWAY_GUARDED_BY(mutex_) = false;  // ready_ was completed, or will be
 };
 
 }  // namespace shardway::pjrt_plugin

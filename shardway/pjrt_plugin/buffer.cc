@@ -12,6 +12,7 @@ absl::Status CheckUsable(const PJRT_Buffer& buffer) {
                                                    buffer.shard, " on device ",
                                                    buffer.memory->device->description.id, ")"));
   }
+  if (absl::Status status = buffer.array->AwaitMade(); !status.ok()) return status;
   return buffer.array->error();
 }
 
@@ -107,6 +108,7 @@ PJRT_Error* Copy(PJRT_Buffer* buffer, PJRT_Memory* memory, PJRT_Buffer** copy) {
   if (buffer->array->IsDeleted(*buffer)) {
     return ToError(CheckUsable(*buffer));
   }
+  if (absl::Status status = buffer->array->AwaitMade(); !status.ok()) return ToError(status);
   *copy = buffer->array->client()->grouper.Copy(buffer, memory);
   return nullptr;
 }

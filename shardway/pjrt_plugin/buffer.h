@@ -7,7 +7,8 @@
 
 namespace shardway::pjrt_plugin {
 
-// OK when the buffer's data can be used: it is not deleted, and was made. Its array must be closed.
+// OK when the buffer's data can be used: it is not deleted, and was made. Its array must be closed,
+// or late: then this waits for it.
 absl::Status CheckUsable(const PJRT_Buffer& buffer);
 
 PJRT_Error* BufferDestroy(PJRT_Buffer_Destroy_Args* args);

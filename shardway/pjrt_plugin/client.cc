@@ -68,6 +68,12 @@ PJRT_Client::~PJRT_Client() {
 
 namespace shardway::pjrt_plugin {
 
+void ForEachSession(absl::FunctionRef<void(client::Session&)> visit) {
+  OpenClients& open = OpenClients::Get();
+  MutexLock lock(open.mutex);
+  for (PJRT_Client* client : open.clients) visit(*client->session);
+}
+
 PJRT_Error* ClientCreate(PJRT_Client_Create_Args* args) {
   absl::StatusOr<std::unique_ptr<client::Session>> session =
       OpenSession(absl::MakeSpan(args->create_options, args->num_options));

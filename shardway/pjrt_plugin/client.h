@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "pjrt_c_api.h"
 #include "shardway/client/session.h"
 #include "shardway/pjrt_plugin/assembly_cache.h"
@@ -34,6 +35,9 @@ struct PJRT_Client {
 };
 
 namespace shardway::pjrt_plugin {
+
+// Calls `visit` for the session of every client of this process. It must not make or end clients.
+void ForEachSession(absl::FunctionRef<void(client::Session&)> visit);
 
 // The API's functions about clients.
 PJRT_Error* ClientCreate(PJRT_Client_Create_Args* args);

@@ -2,6 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "shardway/pjrt_plugin/client.h"
+#include "shardway/pjrt_plugin/error.h"
 #include "shardway/pjrt_plugin/named_value.h"
 
 using shardway::pjrt_plugin::NamedInt;
@@ -112,6 +114,26 @@ PJRT_Error* DeviceIsAddressable(PJRT_Device_IsAddressable_Args* args) {
 PJRT_Error* DeviceLocalHardwareId(PJRT_Device_LocalHardwareId_Args* args) {
   // Unique in this process, as JAX wants it; every device is local to it.
   args->local_hardware_id = args->device->description.id;
+  return nullptr;
+}
+
+PJRT_Error* DeviceMemoryStats(PJRT_Device_MemoryStats_Args* args) {
+  PJRT_Client& client = *args->device->client;
+  client.grouper.Flush();
+  const auto stats = client.session->DeviceMemory(args->device->description.id);
+  if (!stats.ok()) return ToError(stats.status());
+  args->bytes_in_use = stats->bytes_in_use;
+  args->bytes_limit = stats->bytes_limit;
+  args->bytes_limit_is_set = true;
+  args->peak_bytes_in_use_is_set = false;
+  args->num_allocs_is_set = false;
+  args->largest_alloc_size_is_set = false;
+  args->bytes_reserved_is_set = false;
+  args->peak_bytes_reserved_is_set = false;
+  args->bytes_reservable_limit_is_set = false;
+  args->largest_free_block_bytes_is_set = false;
+  args->pool_bytes_is_set = false;
+  args->peak_pool_bytes_is_set = false;
   return nullptr;
 }
 

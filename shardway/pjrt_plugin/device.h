@@ -51,6 +51,8 @@ PJRT_Error* DeviceDescriptionToString(PJRT_DeviceDescription_ToString_Args* args
 PJRT_Error* DeviceGetDescription(PJRT_Device_GetDescription_Args* args);
 PJRT_Error* DeviceIsAddressable(PJRT_Device_IsAddressable_Args* args);
 PJRT_Error* DeviceLocalHardwareId(PJRT_Device_LocalHardwareId_Args* args);
+// What this session's arrays take on the device, and may.
+PJRT_Error* DeviceMemoryStats(PJRT_Device_MemoryStats_Args* args);
 PJRT_Error* DeviceAddressableMemories(PJRT_Device_AddressableMemories_Args* args);
 PJRT_Error* DeviceDefaultMemory(PJRT_Device_DefaultMemory_Args* args);
 

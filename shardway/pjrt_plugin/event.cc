@@ -56,6 +56,17 @@ void EventState::OnReady(PJRT_Event_OnReadyCallback callback, void* user_arg) {
   callback(ToError(status_), user_arg);
 }
 
+bool EventState::AwaitFor(Duration timeout) {
+  const TimePoint deadline = Clock::Real()->Now() + timeout;
+  MutexLock lock(mutex_);
+  while (!ready()) {
+    const Duration left = deadline - Clock::Real()->Now();
+    if (left <= Duration::zero()) return false;
+    completed_.WaitFor(mutex_, left);
+  }
+  return true;
+}
+
 const absl::Status& EventState::Await() {
   if (!ready()) {
     MutexLock lock(mutex_);

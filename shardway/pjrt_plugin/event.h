@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "pjrt_c_api.h"
+#include "shardway/base/clock.h"
 #include "shardway/base/mutex.h"
 
 namespace shardway::pjrt_plugin {
@@ -28,6 +29,8 @@ class EventState {
 
   void Complete(absl::Status status);
   void OnReady(PJRT_Event_OnReadyCallback callback, void* user_arg);
+  // False when it is not complete within `timeout`.
+  bool AwaitFor(Duration timeout);
   // Blocks. No deadline of its own: whoever completes the state has one (client/session.h).
   const absl::Status& Await();
 

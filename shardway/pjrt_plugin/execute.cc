@@ -103,7 +103,8 @@ absl::Status Arguments::FindDonated() {
 
 bool Arguments::IsWhole(size_t index) const {
   const Array* array = args_.argument_lists[0][index]->array;
-  if (array->placement() == nullptr || array->placement()->ordering != info_.placement->ordering) {
+  if (!array->made() || array->placement() == nullptr ||
+      array->placement()->ordering != info_.placement->ordering) {
     return false;
   }
   for (size_t d = 0; d < args_.num_devices; ++d) {
@@ -122,7 +123,7 @@ Arguments::Shards Arguments::ShardsOf(size_t index) const {
 }
 
 absl::Status Arguments::GatherOne(size_t index, bool consumed) {
-  const bool whole = IsWhole(index);
+  bool whole = IsWhole(index);
   Array* array = args_.argument_lists[0][index]->array;
   if (whole && !array->any_deleted() && array->error().ok()) {
     ids_.push_back(array->id());
@@ -141,7 +142,8 @@ absl::Status Arguments::GatherOne(size_t index, bool consumed) {
                                                       info_.program.name, ": ", status.message()));
     }
   }
-  if (whole) {  // other shards of it are deleted, not these
+  whole = whole || IsWhole(index);  // it may have been late
+  if (whole) {                      // other shards of it are deleted, not these
     ids_.push_back(array->id());
     return absl::OkStatus();
   }

@@ -119,6 +119,15 @@ class FakeSession : public client::Session {
 
   void OnReady(ArrayId, DoneCallback callback) override { callback(absl::OkStatus()); }
   bool IsReady(ArrayId) override { return true; }
+  void OnAllEnded(absl::AnyInvocable<void() &&> callback) override {
+    if (log_->held.empty()) return std::move(callback)();
+    DoneCallback last = std::move(log_->held.back());
+    log_->held.back() = [last = std::move(last),
+                         callback = std::move(callback)](const absl::Status& status) mutable {
+      last(status);
+      std::move(callback)();
+    };
+  }
 
   void Read(ArrayId array, uint32_t shard, void* destination, size_t size,
             DoneCallback callback) override {
@@ -137,6 +146,10 @@ class FakeSession : public client::Session {
     log_->arrays.erase(array.value);
   }
   void FreeProgram(ProgramId program) override { Note("free program ", program.value); }
+  absl::StatusOr<MemoryStats> DeviceMemory(int device) override {
+    Note("memory of ", device);
+    return MemoryStats{.bytes_in_use = 100 + device, .bytes_limit = 1000};
+  }
   void SetCallbackHandler(client::CallbackHandler) override {}
 
  private:

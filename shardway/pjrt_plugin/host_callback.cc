@@ -1,7 +1,10 @@
 #include "shardway/pjrt_plugin/host_callback.h"
 
 #include <atomic>
+#include <memory>
 #include <utility>
+
+#include "shardway/pjrt_plugin/client.h"
 
 namespace shardway::pjrt_plugin {
 namespace {
@@ -9,6 +12,18 @@ namespace {
 std::atomic<CallbackDispatcher> dispatcher{nullptr};
 
 }  // namespace
+
+void RetireCallback(uint64_t callback, CallbackRetired retired) {
+  struct Last {
+    uint64_t callback;
+    CallbackRetired retired;
+    ~Last() {
+      if (dispatcher.load(std::memory_order_acquire) != nullptr) retired(callback);
+    }
+  };
+  const auto last = std::make_shared<Last>(callback, retired);
+  ForEachSession([&](client::Session& session) { session.OnAllEnded([last] {}); });
+}
 
 void SetCallbackDispatcher(CallbackDispatcher f) { dispatcher.store(f, std::memory_order_release); }
 

@@ -46,14 +46,14 @@ absl::StatusOr<std::vector<int64_t>> HostStrides(const PJRT_Buffer_MemoryLayout&
   return DenseStrides(shape.dims, ElementBytes(shape.element), minor_to_major);
 }
 
+}  // namespace
+
 bool IsRowMajorLayout(const PJRT_Buffer_MemoryLayout* layout, const ShardShape& shape) {
   return layout == nullptr ||
          (layout->type == PJRT_Buffer_MemoryLayout_Type_Tiled && layout->tiled.num_tiles == 0 &&
           absl::MakeSpan(layout->tiled.minor_to_major, layout->tiled.minor_to_major_size) ==
               absl::MakeSpan(shape.minor_to_major));
 }
-
-}  // namespace
 
 PJRT_Error* ClientBufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args* args) {
   const absl::StatusOr<ElementType> element = FromPjrt(args->type);

@@ -22,6 +22,17 @@ bool MemoryBudget::Fits(const topology::Slice& slice, int64_t bytes) const {
   return bytes <= budget_ && Used(slice) + bytes <= budget_;
 }
 
+int64_t MemoryBudget::UsedOn(int device) const {
+  int64_t used = 0;
+  for (const Usage& usage : usage_) {
+    if (usage.bytes != 0 && std::find(usage.slice->devices.begin(), usage.slice->devices.end(),
+                                      device) != usage.slice->devices.end()) {
+      used += usage.bytes;
+    }
+  }
+  return used;
+}
+
 int64_t MemoryBudget::Used(const topology::Slice& slice) const {
   absl::flat_hash_map<int, int64_t> by_device;
   for (int device : slice.devices) {

@@ -25,6 +25,8 @@ class MemoryBudget {
 
   // Whether `bytes` more on each device of `slice` stay within the budget.
   bool Fits(const topology::Slice& slice, int64_t bytes) const;
+  // Bytes live on a device.
+  int64_t UsedOn(int device) const;
   // Bytes live on the fullest device of `slice`.
   int64_t Used(const topology::Slice& slice) const;
 

@@ -29,6 +29,8 @@ SessionQueue* Scheduler::AddSession(std::string name, double weight, int64_t mem
   return sessions_.back().get();
 }
 
+const MemoryBudget& Scheduler::memory(const SessionQueue* session) const { return session->memory; }
+
 std::deque<Waiting> Scheduler::RemoveSession(SessionQueue* session) {
   std::deque<Waiting> dropped = std::move(session->waiting);
   session->waiting.clear();

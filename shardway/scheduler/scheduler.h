@@ -101,6 +101,9 @@ class Scheduler {
   std::vector<Waiting> Expired(TimePoint now);
   absl::Status ExhaustedError(const Gang& gang) const;
 
+  // What the session's arrays take on each device, and may.
+  const MemoryBudget& memory(const SessionQueue* session) const;
+
   bool idle() const { return queued_ == 0; }
 
  private:

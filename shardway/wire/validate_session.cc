@@ -177,6 +177,14 @@ absl::Status Validate(const ClientMessage& message, const SessionLimits& limits)
       return absl::OkStatus();
     case ClientMessage::kCancelRead:
       return CheckId("ClientMessage.cancel_read", message.cancel_read(), kAnyId);
+    case ClientMessage::kMemoryStats:
+      SHARDWAY_RETURN_IF_ERROR(
+          CheckId("MemoryStatsRequest.request", message.memory_stats().request(), kAnyId));
+      if (const int device = message.memory_stats().device();
+          device < 0 || device >= limits.num_devices) {
+        return BadField("MemoryStatsRequest.device", absl::StrCat(device));
+      }
+      return absl::OkStatus();
     case ClientMessage::KIND_NOT_SET:
       break;
   }
@@ -200,6 +208,8 @@ absl::Status Validate(const ServerMessage& message, const SessionLimits& limits)
       return absl::OkStatus();
     case ServerMessage::kGoodbye:
       return CheckStatus("ServerMessage.goodbye", message.goodbye());
+    case ServerMessage::kMemoryStats:
+      return CheckId("MemoryStats.request", message.memory_stats().request(), kAnyId);
     case ServerMessage::KIND_NOT_SET:
       break;
   }

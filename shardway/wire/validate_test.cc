@@ -50,6 +50,7 @@ TEST(ValidateTest, GoodClientMessages) {
            "callback_return { call: 1 results: 'x' }",
            "ping: 0",
            "cancel_read: 4",
+           "memory_stats { request: 1 device: 3 }",
        }) {
     EXPECT_TRUE(ValidateClient(text).ok()) << text << ": " << ValidateClient(text);
   }
@@ -58,6 +59,9 @@ TEST(ValidateTest, GoodClientMessages) {
 TEST(ValidateTest, BadClientMessagesNameTheField) {
   const Case cases[] = {
       {"", "ClientMessage.kind"},
+      {"memory_stats { device: 3 }", "MemoryStatsRequest.request"},
+      {"memory_stats { request: 1 device: 4 }", "MemoryStatsRequest.device"},
+      {"memory_stats { request: 1 device: -1 }", "MemoryStatsRequest.device"},
       {"put { array: 1 element: 16 devices: 0 offsets: 0 }", "PutArray.seq"},
       {"put { seq: 1 element: 16 devices: 0 offsets: 0 }", "PutArray.array"},
       {"put { seq: 1 array: 1099511627776 element: 16 devices: 0 offsets: 0 }", "PutArray.array"},
