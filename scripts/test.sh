@@ -19,14 +19,14 @@ py() { # ENVIRONMENT [PYTEST_ARGUMENT...]
   ((rc == 0 || rc == 5 && $# == 1)) || return "$rc"
 }
 
-# What ThreadSanitizer is for: our threads, around the fake device (it can't see into XLA's plugin).
+# What ThreadSanitizer is for: our threads, around the fake device (it can't see into XLA's plugins).
 readonly tsan_layers=(base wire comm store worker controller)
 
 sanitize() { # SANITIZERS BUILD_DIRECTORY
   local targets=() only=()
   if [[ $1 == thread ]]; then
     targets=(-- "${tsan_layers[@]/%/_test}")
-    only=(-L "^($(IFS='|'; echo "${tsan_layers[*]}"))\$" -E Plugin)
+    only=(-L "^($(IFS='|'; echo "${tsan_layers[*]}"))\$" -E 'Plugin|FfiHandler')
   fi
   scripts/build.sh "$2" "-DSHARDWAY_SANITIZE=$1" "${targets[@]}"
   export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1

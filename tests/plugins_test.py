@@ -56,7 +56,6 @@ def test_an_old_plugin_runs_what_needs_no_calls(script: Callable[..., Any]) -> N
     code = """
     a = put(np.arange(8))
     print(np.asarray(jax.jit(lambda v: jnp.sin(v) * 0 + v * 2)(a)).tolist())
-    print(np.asarray(jax.device_put(a, NamedSharding(mesh, P())))[:2].tolist())
     try:
         print(float(jax.jit(jnp.sum)(a)))
     except jax.errors.JaxRuntimeError as error:
@@ -65,6 +64,5 @@ def test_an_old_plugin_runs_what_needs_no_calls(script: Callable[..., Any]) -> N
     one = script(PRELUDE + code, islands=2, devices=4, SHARDWAY_PLUGIN=path_of(OLD))
     assert one.wait().splitlines() == [
         "[0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]",
-        "[0.0, 1.0]",
         "True",
     ]

@@ -117,7 +117,7 @@ void DoneTracker::OnAllEnded(absl::AnyInvocable<void() &&> callback) {
     absl::AnyInvocable<void() &&> callback;
     ~Last() { std::move(callback)(); }
   };
-  const auto last = std::make_shared<Last>(std::move(callback));
+  const auto last = std::shared_ptr<Last>(new Last{std::move(callback)});
   MutexLock lock(mutex_);
   for (auto& [seq, operation] : outstanding_) {
     operation->waiting.emplace_back([last](const absl::Status&) {});

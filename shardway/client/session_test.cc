@@ -460,6 +460,19 @@ TEST_F(SessionTest, ASilentControllerIsLost) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("has not answered for 100 ms"));
 }
 
+// Senders would wait half a minute for room in the channel.
+TEST_F(SessionTest, ASilentControllerIsLostWhileASenderWaitsForRoom) {
+  Connect({.liveness = seconds(1)});
+  const auto begun = std::chrono::steady_clock::now();
+  const std::vector<ArrayId> arguments(500, ArrayId{1});
+  Outcome last;
+  for (int i = 0; i < 3000; ++i) {  // 1.5 MB and more through a ring of one
+    session_->Run({7}, arguments, 1, {}, i == 2999 ? last.Callback() : Session::DoneCallback());
+  }
+  EXPECT_EQ(last.Await().code(), absl::StatusCode::kUnavailable);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, seconds(15));
+}
+
 TEST_F(SessionTest, ClosingTheSessionCallsWhoWaits) {
   Outcome run;
   session_->Run({7}, {}, 1, {}, run.Callback());

@@ -123,12 +123,14 @@ void SessionImpl::HousekeeperMain() {
       return;
     }
     if (!busy && verdict == SilenceWatch::Verdict::kFine) continue;
-    MutexLock lock(send_mutex_);
+    // Not behind a caller whose message finds no room: who watches for silence must go on watching.
+    if (!send_mutex_.TryLock()) continue;
     SendFrees();
     if (verdict == SilenceWatch::Verdict::kPing) {
       ping.set_ping(ping.ping() + 1);
       channel_->Send(ping).IgnoreError();  // the reader sees the channel's end
     }
+    send_mutex_.Unlock();
   }
 }
 

@@ -1,7 +1,11 @@
 // Every collective, inside one host and across hosts, small and large, against the simple way.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
+#include <mutex>
 #include <random>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -396,6 +400,40 @@ TEST(TransfersTest, BetweenHostsInParts) {
   std::string two(2, 0);
   ASSERT_TRUE(cluster.host(0).Send(9, 1, "abc").ok());
   EXPECT_FALSE(cluster.host(1).Receive(9, 0, absl::MakeSpan(two.data(), 2)).ok());
+}
+
+TEST(TransfersTest, ReceiversAreCalledWhenTheirSenderBegins) {
+  TestCluster cluster(3, 1);
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<int> called;
+  const auto note = [&](int which) {
+    return [&, which] {
+      const std::lock_guard<std::mutex> lock(mutex);
+      called.push_back(which);
+      changed.notify_all();
+    };
+  };
+  const auto await = [&](size_t count) {
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait_for(lock, std::chrono::seconds(20), [&] { return called.size() >= count; });
+    return called;
+  };
+  cluster.host(1).OnTransfer(7, 0, note(7));
+  cluster.host(1).OnTransfer(8, 0, note(8));
+  cluster.host(1).OnTransfer(7, 2, note(72));
+  EXPECT_THAT(await(0), testing::IsEmpty());
+  ASSERT_TRUE(cluster.host(0).Send(8, 1, std::string("abc")).ok());
+  EXPECT_THAT(await(1), testing::ElementsAre(8));
+  cluster.host(1).OnTransfer(8, 0, note(80));  // its part is there already
+  EXPECT_THAT(await(2), testing::ElementsAre(8, 80));
+  std::string three(3, 0);
+  EXPECT_TRUE(cluster.host(1).Receive(8, 0, absl::MakeSpan(three.data(), 3)).ok());
+  EXPECT_EQ(three, "abc");
+  cluster.host(1).HostLost(2, absl::UnknownError("killed"));
+  EXPECT_THAT(await(3), testing::ElementsAre(8, 80, 72));
+  cluster.host(1).OnTransfer(9, 2, note(9));
+  EXPECT_THAT(await(4), testing::ElementsAre(8, 80, 72, 9));
 }
 
 TEST(HostLostTest, FailsWhoWaitsAndLaterLaunches) {

@@ -190,8 +190,12 @@ absl::Status CommunicatorImpl::Receive(uint64_t key, int from_host, absl::Span<c
     return absl::FailedPreconditionError(
         absl::StrCat("no shared memory to reach host ", from_host));
   }
-  return exchange_->transfers().Receive(key, from_host, bytes, options_.start_timeout,
-                                        options_.timeout);
+  return exchange_->transfers().Receive(key, from_host, bytes, options_.timeout);
+}
+
+void CommunicatorImpl::OnTransfer(uint64_t key, int from_host, std::function<void()> begun) {
+  if (exchange_ == nullptr) return begun();  // Receive has an error for it
+  exchange_->transfers().OnBegun(key, from_host, std::move(begun));
 }
 
 void CommunicatorImpl::HostLost(int host, const absl::Status& cause) {

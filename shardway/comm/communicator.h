@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,7 +40,7 @@ class Communicator {
     // it; a device that calls its user back stops the clock.
     Duration timeout = std::chrono::seconds(60);
     // For one that never starts: its host compiles the program, or executes earlier runs, for so
-    // long. Also for a transfer whose sender does not begin.
+    // long. Also, twice, for a transfer whose sender does not begin.
     Duration start_timeout = std::chrono::minutes(30);
     // Shared memory for the hosts of this machine: an inherited memfd, or -1 when this host is
     // alone.
@@ -79,10 +80,13 @@ class Communicator {
   virtual void AbortLaunch(LaunchId launch, const absl::Status& cause) = 0;
 
   // Point to point between hosts, for copies of arrays: both sides name the same `key` (unique per
-  // transfer). Blocking; never called on an executor thread. Receive waits for the sender to begin
-  // as long as a collective for a device to start, then each side `timeout` for the other.
+  // transfer). Blocking with the communicator's timeout; never called on an executor thread.
   virtual absl::Status Send(uint64_t key, int to_host, absl::Span<const char> bytes) = 0;
   virtual absl::Status Receive(uint64_t key, int from_host, absl::Span<char> bytes) = 0;
+  // Calls `begun` once, on any thread, when Receive would not wait for its sender to begin: the
+  // array may still be in the making there, and no thread here needs to wait for it. Also when the
+  // sender is lost, or has not begun for long. `begun` must be short.
+  virtual void OnTransfer(uint64_t key, int from_host, std::function<void()> begun) = 0;
 
   // A host is known to be lost: everything that waits for it fails with UNAVAILABLE.
   virtual void HostLost(int host, const absl::Status& cause) = 0;

@@ -34,6 +34,7 @@ class CommunicatorImpl : public Communicator {
   void AbortLaunch(LaunchId launch, const absl::Status& cause) override;
   absl::Status Send(uint64_t key, int to_host, absl::Span<const char> bytes) override;
   absl::Status Receive(uint64_t key, int from_host, absl::Span<char> bytes) override;
+  void OnTransfer(uint64_t key, int from_host, std::function<void()> begun) override;
   void HostLost(int host, const absl::Status& cause) override;
 
   // What the FFI handler calls, and tests in its place.

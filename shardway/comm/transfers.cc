@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
@@ -80,16 +82,14 @@ absl::Status Transfers::SendPart(uint64_t key, int to, uint32_t index, absl::Spa
   return absl::OkStatus();
 }
 
-absl::Status Transfers::Receive(uint64_t key, int from, absl::Span<char> bytes,
-                                Duration start_timeout, Duration timeout) {
+absl::Status Transfers::Receive(uint64_t key, int from, absl::Span<char> bytes, Duration timeout) {
   size_t received = 0;
   bool first = true;
   while (first || received < bytes.size()) {
-    const Duration patience = first ? start_timeout : timeout;
     first = false;
     Part part;
     {
-      const auto deadline = std::chrono::steady_clock::now() + patience;
+      const auto deadline = std::chrono::steady_clock::now() + timeout;
       MutexLock lock(mutex_);
       auto it = parts_.find({from, key});
       for (; it == parts_.end(); it = parts_.find({from, key})) {
@@ -98,9 +98,9 @@ absl::Status Transfers::Receive(uint64_t key, int from, absl::Span<char> bytes,
           return absl::DeadlineExceededError(
               absl::StrCat("receiving transfer ", key, " from host ", from, ": ", received, " of ",
                            bytes.size(), " bytes came, then nothing for ",
-                           std::chrono::duration<double>(patience).count(), " s"));
+                           std::chrono::duration<double>(timeout).count(), " s"));
         }
-        changed_.WaitFor(mutex_, std::min(patience, kReceiverLooksAgain));
+        changed_.WaitFor(mutex_, std::min(timeout, kReceiverLooksAgain));
       }
       part = std::move(it->second.front());
       it->second.pop_front();
@@ -125,38 +125,73 @@ absl::Status Transfers::Receive(uint64_t key, int from, absl::Span<char> bytes,
   return absl::OkStatus();
 }
 
-void Transfers::Arrived(int from, const MessageHead& head, const char* payload) {
+void Transfers::OnBegun(uint64_t key, int from, std::function<void()> begun) {
   {
     MutexLock lock(mutex_);
-    Part& part = parts_[{from, static_cast<uint64_t>(head.group)}].emplace_back();
+    if (!parts_.contains({from, key}) && !lost_.contains(from)) {
+      waiting_[{from, key}] = {std::move(begun)};
+      return;
+    }
+  }
+  begun();
+}
+
+void Transfers::Arrived(int from, const MessageHead& head, const char* payload) {
+  std::function<void()> begun;
+  {
+    MutexLock lock(mutex_);
+    const Key key = {from, static_cast<uint64_t>(head.group)};
+    Part& part = parts_[key].emplace_back();
     part.head = head;
     if (head.block == 0) part.inline_payload.assign(payload, head.bytes);
+    if (auto waiting = waiting_.extract(key); !waiting.empty()) {
+      begun = std::move(waiting.mapped().begun);
+    }
   }
   changed_.NotifyAll();
+  if (begun) begun();
 }
 
 void Transfers::HostLost(int host) {
+  std::vector<std::function<void()>> begun;
   {
     MutexLock lock(mutex_);
     lost_.insert(host);
+    for (auto it = waiting_.begin(); it != waiting_.end();) {
+      const auto here = it++;
+      if (here->first.first != host) continue;
+      begun.push_back(std::move(here->second.begun));
+      waiting_.erase(here);
+    }
   }
   changed_.NotifyAll();
+  for (const auto& call : begun) call();
 }
 
 void Transfers::Tidy(TimePoint now, Duration age) {
-  MutexLock lock(mutex_);
-  for (auto it = parts_.begin(); it != parts_.end();) {
-    Part& oldest = it->second.front();
-    if (oldest.since == TimePoint{}) oldest.since = now;
-    if (now - oldest.since < age) {
-      ++it;
-      continue;
+  std::vector<std::function<void()>> begun;
+  {
+    MutexLock lock(mutex_);
+    const auto is_old = [&](TimePoint& since) {
+      if (since == TimePoint{}) since = now;
+      return now - since >= age;
+    };
+    for (auto it = waiting_.begin(); it != waiting_.end();) {
+      const auto here = it++;
+      if (!is_old(here->second.since)) continue;
+      begun.push_back(std::move(here->second.begun));
+      waiting_.erase(here);
     }
-    for (const Part& part : it->second) {
-      if (part.head.block != 0) transport_.Acknowledge(it->first.first, part.head.block);
+    for (auto it = parts_.begin(); it != parts_.end();) {
+      const auto here = it++;
+      if (!is_old(here->second.front().since)) continue;
+      for (const Part& part : here->second) {
+        if (part.head.block != 0) transport_.Acknowledge(here->first.first, part.head.block);
+      }
+      parts_.erase(here);
     }
-    it = parts_.erase(it);
   }
+  for (const auto& call : begun) call();
 }
 
 }  // namespace shardway::comm

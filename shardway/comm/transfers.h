@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -20,18 +21,19 @@ class Transfers {
  public:
   explicit Transfers(Transport* transport) : transport_(*transport) {}
 
-  // Blocking, `timeout` at most without any progress; but Receive waits `start_timeout` for the
-  // first part: the sender's array may still be in the making.
+  // Blocking, `timeout` at most without any progress.
   absl::Status Send(uint64_t key, int to, absl::Span<const char> bytes, Duration timeout);
-  absl::Status Receive(uint64_t key, int from, absl::Span<char> bytes, Duration start_timeout,
-                       Duration timeout);
+  absl::Status Receive(uint64_t key, int from, absl::Span<char> bytes, Duration timeout);
+  // Calls `begun` once Receive has something to do: a part has come, or none will (the host is
+  // lost, or has not begun within the age given to Tidy). At once if that is so now. On any thread.
+  void OnBegun(uint64_t key, int from, std::function<void()> begun);
 
   // A part has come; from the transport's receiver.
   void Arrived(int from, const MessageHead& head, const char* payload);
   // The doorbell rang: who waits looks again.
   void Wake() { changed_.NotifyAll(); }
   void HostLost(int host);
-  // Gives back parts that nobody asked for within `age`.
+  // Gives back parts that nobody asked for within `age`; calls who has waited for longer.
   void Tidy(TimePoint now, Duration age);
 
  private:
@@ -43,10 +45,17 @@ class Transfers {
   absl::Status SendPart(uint64_t key, int to, uint32_t index, absl::Span<const char> part,
                         uint64_t total, Duration timeout, std::deque<uint64_t>* in_flight);
 
+  using Key = std::pair<int, uint64_t>;
+  struct Waiting {
+    std::function<void()> begun;
+    TimePoint since{};
+  };
+
   Transport& transport_;
   Mutex mutex_;
   CondVar changed_;
-  std::map<std::pair<int, uint64_t>, std::deque<Part>> parts_ SHARDWAY_GUARDED_BY(mutex_);
+  std::map<Key, std::deque<Part>> parts_ SHARDWAY_GUARDED_BY(mutex_);
+  std::map<Key, Waiting> waiting_ SHARDWAY_GUARDED_BY(mutex_);  // for their first part
   std::set<int> lost_ SHARDWAY_GUARDED_BY(mutex_);
 };
 

@@ -21,7 +21,7 @@ void RetireCallback(uint64_t callback, CallbackRetired retired) {
       if (dispatcher.load(std::memory_order_acquire) != nullptr) retired(callback);
     }
   };
-  const auto last = std::make_shared<Last>(callback, retired);
+  const auto last = std::shared_ptr<Last>(new Last{callback, retired});
   ForEachSession([&](client::Session& session) { session.OnAllEnded([last] {}); });
 }
 

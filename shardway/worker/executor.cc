@@ -42,9 +42,8 @@ void Executor::Process(Run& run) {
   if (status.ok()) status = Execute(run, &consumed);
   if (!status.ok()) {
     const absl::Status cause = run.Fail(status);
-    // A program that could not be loaded here may have collectives on hosts where it could.
-    const bool not_loaded = !settled || run.program->loaded().executable == nullptr;
-    if (collective || not_loaded) context_.comm->AbortLaunch(run.launch, cause);
+    // A program that is still being loaded may have collectives, in which other hosts wait.
+    if (collective || !settled) context_.comm->AbortLaunch(run.launch, cause);
     PoisonResults(run, cause);
   }
   if (consumed) Consume(run);

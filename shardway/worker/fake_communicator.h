@@ -87,6 +87,7 @@ class FakeCommunicator : public comm::Communicator {
   absl::Status Receive(uint64_t key, int, absl::Span<char> bytes) override {
     return network_->Receive(key, bytes);
   }
+  void OnTransfer(uint64_t, int, std::function<void()> begun) override { begun(); }
   void HostLost(int, const absl::Status&) override {}
 
   // The barrier: returns when all members of the launch are in it, or with the abort's cause.

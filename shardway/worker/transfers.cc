@@ -16,7 +16,7 @@ namespace shardway::worker {
 namespace {
 
 // Uploads and reads are memory copies: a few threads saturate the machine. Transfers between hosts
-// wait for each other: each needs a thread of its own until its peer comes.
+// wait for each other, once both have begun.
 constexpr int kMemoryThreads = 2;
 constexpr int kNetworkThreads = 64;
 
@@ -47,7 +47,7 @@ Transfers::Transfers(device::Client* devices, comm::Communicator* comm,
       topology_(topology),
       outbox_(outbox),
       memory_pool_("transfer", kMemoryThreads),
-      network_pool_("network", kNetworkThreads) {}
+      network_pool_(std::make_shared<TaskPool>("network", kNetworkThreads)) {}
 
 void Transfers::Put(const wire::HostPut& message,
                     const std::shared_ptr<const wire::ArenaView>& arena,
@@ -261,7 +261,7 @@ void Transfers::SendShard(std::shared_ptr<store::Shard> source, uint64_t key, in
   from->OnResolved([this, source = std::move(source), key, to_host, bytes,
                     operation = std::move(operation)]() mutable {
     auto buffer = source->Share();
-    network_pool_.Submit(
+    network_pool_->Submit(
         [this, buffer = std::move(buffer), key, to_host, bytes, operation = std::move(operation)] {
           Frame frame(bytes);
           if (absl::Status status = frame.status(); !status.ok()) return operation->Fail(status);
@@ -278,23 +278,30 @@ void Transfers::SendShard(std::shared_ptr<store::Shard> source, uint64_t key, in
 void Transfers::ReceiveShard(const wire::HostCopy& message, uint64_t key, int from_host,
                              size_t bytes, std::shared_ptr<store::Shard> target,
                              std::shared_ptr<Operation> operation) {
-  network_pool_.Submit(
-      [this, key, from_host, bytes, target = std::move(target), operation = std::move(operation),
+  // Without a thread while the source is being made: it may depend on transfers that come later.
+  comm_->OnTransfer(
+      key, from_host,
+      [pool = std::weak_ptr<TaskPool>(network_pool_), comm = comm_, devices = devices_, key,
+       from_host, bytes, target = std::move(target), operation = std::move(operation),
        element = static_cast<ElementType>(message.element()),
        dims = std::vector<int64_t>(message.shard_dims().begin(), message.shard_dims().end())] {
-        Frame frame(bytes);
-        absl::Status status = frame.status();
-        if (status.ok()) status = comm_->Receive(key, from_host, frame.span());
-        if (status.ok()) status = ReadFrameHeader(frame.span());
-        if (status.ok()) {
-          auto buffer = devices_->FromHost(target->device(), element, dims, frame.shard());
-          status = buffer.status();
-          if (buffer.ok()) target->Fulfil(*std::move(buffer));
-        }
-        if (!status.ok()) {
-          operation->Fail(status);
-          target->Poison(status);
-        }
+        auto threads = pool.lock();
+        if (threads == nullptr) return;  // this host is ending
+        threads->Submit([=] {
+          Frame frame(bytes);
+          absl::Status status = frame.status();
+          if (status.ok()) status = comm->Receive(key, from_host, frame.span());
+          if (status.ok()) status = ReadFrameHeader(frame.span());
+          if (status.ok()) {
+            auto buffer = devices->FromHost(target->device(), element, dims, frame.shard());
+            status = buffer.status();
+            if (buffer.ok()) target->Fulfil(*std::move(buffer));
+          }
+          if (!status.ok()) {
+            operation->Fail(status);
+            target->Poison(status);
+          }
+        });
       });
 }
 

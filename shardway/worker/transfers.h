@@ -52,8 +52,8 @@ class Transfers {
   comm::Communicator* const comm_;
   const HostTopology* const topology_;
   Outbox* const outbox_;
-  TaskPool memory_pool_;   // tasks that only move memory
-  TaskPool network_pool_;  // tasks that wait for another host
+  TaskPool memory_pool_;                    // tasks that only move memory
+  std::shared_ptr<TaskPool> network_pool_;  // tasks that wait for another host
 };
 
 }  // namespace shardway::worker
