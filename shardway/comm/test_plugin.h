@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "pjrt_c_api.h"
+#include "shardway/base/raw_enum.h"
 #include "shardway/collective/spec.h"
 #include "shardway/comm/communicator.h"
 
@@ -32,7 +33,7 @@ class TestPlugin {
 
   void Register(std::string_view target, void* handler) {
     for (auto* e = api_->extension_start; e != nullptr; e = e->next) {
-      if (e->type != PJRT_Extension_Type_FFI) continue;
+      if (RawEnum(e->type) != PJRT_Extension_Type_FFI) continue;
       RegisterArgs args{sizeof(RegisterArgs), target.data(), target.size(), handler, "Host", 4, 0};
       Check("register", reinterpret_cast<FfiExtension*>(e)->register_handler(&args));
       return;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardway/base/logging.h"
 #include "shardway/base/mutex.h"
+#include "shardway/base/raw_enum.h"
 #include "shardway/base/status_macros.h"
 
 namespace shardway::device {
@@ -87,7 +88,7 @@ absl::Status PjrtApi::ToStatus(PJRT_Error* error, std::string_view what) const {
   code.error = error;
   int value = PJRT_Error_Code_UNKNOWN;
   PJRT_Error* nested = api_->PJRT_Error_GetCode(&code);
-  if (nested == nullptr) value = code.code;
+  if (nested == nullptr) value = RawEnum(code.code);
   if (value <= PJRT_Error_Code_OK || value > PJRT_Error_Code_UNAUTHENTICATED) {
     value = PJRT_Error_Code_UNKNOWN;
   }
@@ -112,7 +113,7 @@ absl::Status PjrtApi::Await(PJRT_Event* event, std::string_view what) const {
 
 const PJRT_Extension_Base* PjrtApi::FindExtension(int type) const {
   for (const PJRT_Extension_Base* it = api_->extension_start; it != nullptr; it = it->next) {
-    if (static_cast<int>(it->type) == type) return it;
+    if (RawEnum(it->type) == type) return it;
   }
   return nullptr;
 }

@@ -3,6 +3,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "shardway/base/logging.h"
+#include "shardway/base/raw_enum.h"
 #include "shardway/base/status_macros.h"
 #include "shardway/device/pjrt_types.h"
 
@@ -46,7 +47,7 @@ absl::Status PjrtExecutable::FindResults() {
   if (status.ok()) {
     const int64_t* next = dims.dims;
     for (size_t i = 0; i < dims.num_outputs; ++i) {
-      results_.push_back(BufferShape::Make(FromPjrtType(types.output_types[i]),
+      results_.push_back(BufferShape::Make(FromPjrtType(RawEnum(types.output_types[i])),
                                            std::vector<int64_t>(next, next + dims.dim_sizes[i])));
       next += dims.dim_sizes[i];
     }

@@ -45,7 +45,7 @@ PJRT_Buffer_Type ToPjrtType(ElementType type) {
   return PJRT_Buffer_Type_INVALID;
 }
 
-ElementType FromPjrtType(PJRT_Buffer_Type type) {
+ElementType FromPjrtType(int type) {
   for (const auto& [ours, theirs] : kTypes) {
     if (theirs == type) return ours;
   }

@@ -10,6 +10,6 @@ namespace shardway::device {
 // PJRT_Buffer_Type_INVALID for types that PJRT has no name for (tf32, 6-bit floats).
 PJRT_Buffer_Type ToPjrtType(ElementType type);
 // kInvalid for types that are not arrays (tokens) and numbers from newer plugins.
-ElementType FromPjrtType(PJRT_Buffer_Type type);
+ElementType FromPjrtType(int type);
 
 }  // namespace shardway::device

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardway/base/raw_enum.h"
 #include "shardway/pjrt_plugin/client.h"
 #include "shardway/pjrt_plugin/element_types.h"
 #include "shardway/pjrt_plugin/error.h"
@@ -116,7 +117,7 @@ PJRT_Error* ClientCreateBuffersForAsyncHostToDevice(
       std::make_unique<PJRT_AsyncHostToDeviceTransferManager>(args->client, args->memory);
   for (size_t i = 0; i < args->num_shape_specs; ++i) {
     const PJRT_ShapeSpec& spec = args->shape_specs[i];
-    const absl::StatusOr<ElementType> element = FromPjrt(spec.element_type);
+    const absl::StatusOr<ElementType> element = FromPjrt(RawEnum(spec.element_type));
     if (!element.ok()) return ToError(element.status());
     auto shape = std::make_shared<const ShardShape>(spec.element_type, *element,
                                                     absl::MakeSpan(spec.dims, spec.num_dims));
@@ -176,7 +177,7 @@ PJRT_Error* TransferManagerSetBufferError(
     PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args* args) {
   SHARDWAY_PJRT_RETURN_IF_ERROR(args->transfer_manager->Fail(
       args->buffer_index,
-      absl::Status(static_cast<absl::StatusCode>(args->error_code),
+      absl::Status(static_cast<absl::StatusCode>(RawEnum(args->error_code)),
                    std::string(args->error_message, args->error_message_size))));
   return nullptr;
 }

@@ -13,6 +13,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "shardway/base/raw_enum.h"
 #include "shardway/base/status_macros.h"
 
 namespace shardway::pjrt_plugin {
@@ -31,10 +32,10 @@ class Settings {
   std::optional<std::string> Text(std::string_view name) const {
     for (const PJRT_NamedValue& option : options_) {
       if (std::string_view(option.name, option.name_size) != name) continue;
-      if (option.type == PJRT_NamedValue_kString) {
+      if (RawEnum(option.type) == PJRT_NamedValue_kString) {
         return std::string(option.string_value, option.value_size);
       }
-      if (option.type == PJRT_NamedValue_kInt64) {
+      if (RawEnum(option.type) == PJRT_NamedValue_kInt64) {
         return absl::StrCat(option.int64_value);
       }
     }

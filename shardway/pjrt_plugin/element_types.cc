@@ -43,12 +43,12 @@ constexpr Pair kPairs[] = {
 
 }  // namespace
 
-absl::StatusOr<ElementType> FromPjrt(PJRT_Buffer_Type type) {
+absl::StatusOr<ElementType> FromPjrt(int type) {
   for (const Pair& pair : kPairs) {
     if (pair.pjrt == type) return pair.ours;
   }
   return absl::UnimplementedError(
-      absl::StrCat("arrays of PJRT element type ", static_cast<int>(type), " are not supported"));
+      absl::StrCat("arrays of PJRT element type ", type, " are not supported"));
 }
 
 PJRT_Buffer_Type ToPjrt(ElementType type) {

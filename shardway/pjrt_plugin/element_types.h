@@ -7,8 +7,8 @@
 
 namespace shardway::pjrt_plugin {
 
-// UNIMPLEMENTED for a type that only one side knows.
-absl::StatusOr<ElementType> FromPjrt(PJRT_Buffer_Type type);
+// `type`: of PJRT_Buffer_Type, or newer. UNIMPLEMENTED for a type that only one side knows.
+absl::StatusOr<ElementType> FromPjrt(int type);
 // PJRT_Buffer_Type_INVALID when PJRT has no such type.
 PJRT_Buffer_Type ToPjrt(ElementType type);
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "shardway/base/raw_enum.h"
 #include "shardway/base/status_macros.h"
 #include "shardway/pjrt_plugin/buffer.h"
 #include "shardway/pjrt_plugin/client.h"
@@ -20,7 +21,7 @@ namespace {
 // Byte strides that a host layout asks for.
 absl::StatusOr<std::vector<int64_t>> HostStrides(const PJRT_Buffer_MemoryLayout& layout,
                                                  const ShardShape& shape) {
-  if (layout.type == PJRT_Buffer_MemoryLayout_Type_Strides) {
+  if (RawEnum(layout.type) == PJRT_Buffer_MemoryLayout_Type_Strides) {
     if (layout.strides.num_byte_strides != shape.dims.size()) {
       return absl::InvalidArgumentError(
           absl::StrCat("a host layout with ", layout.strides.num_byte_strides, " strides for ",
@@ -50,13 +51,14 @@ absl::StatusOr<std::vector<int64_t>> HostStrides(const PJRT_Buffer_MemoryLayout&
 
 bool IsRowMajorLayout(const PJRT_Buffer_MemoryLayout* layout, const ShardShape& shape) {
   return layout == nullptr ||
-         (layout->type == PJRT_Buffer_MemoryLayout_Type_Tiled && layout->tiled.num_tiles == 0 &&
+         (RawEnum(layout->type) == PJRT_Buffer_MemoryLayout_Type_Tiled &&
+          layout->tiled.num_tiles == 0 &&
           absl::MakeSpan(layout->tiled.minor_to_major, layout->tiled.minor_to_major_size) ==
               absl::MakeSpan(shape.minor_to_major));
 }
 
 PJRT_Error* ClientBufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args* args) {
-  const absl::StatusOr<ElementType> element = FromPjrt(args->type);
+  const absl::StatusOr<ElementType> element = FromPjrt(RawEnum(args->type));
   if (!element.ok()) return ToError(element.status());
   const auto dims = absl::MakeSpan(args->dims, args->num_dims);
   const auto strides = absl::MakeSpan(args->byte_strides, args->num_byte_strides);
