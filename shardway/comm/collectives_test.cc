@@ -88,6 +88,32 @@ TEST_P(CollectivesTest, AllReduceIsTheSumInDeviceOrderBitForBit) {
   }
 }
 
+// A device goes on once its result is there AND nobody reads its operand any more: XLA uses that
+// memory for what comes next.
+TEST_P(CollectivesTest, OperandsAreTheirOwnersAgainAfterwards) {
+  constexpr int kSteps = 100;
+  const int n = cluster_.num_devices();
+  for (int64_t elements : {int64_t{3}, int64_t{50'000}}) {
+    Spec spec = Make(Kind::kAllReduce, Reduction::kSum);
+    spec.operands = spec.results = {{ElementType::kF32, {elements}}};
+    cluster_.Prepare({spec});
+    cluster_.Begin(static_cast<LaunchId>(elements));
+    cluster_.Run([&](int device) {
+      std::vector<float> in(elements), out(elements);
+      for (int step = 0; step < kSteps; ++step) {
+        std::fill(in.begin(), in.end(), static_cast<float>(device + step));
+        const absl::Status status = cluster_.Collective(static_cast<LaunchId>(elements), device, 0,
+                                                        {in.data()}, {out.data()});
+        std::fill(in.begin(), in.end(), -1e9f);
+        ASSERT_TRUE(status.ok()) << status;
+        const auto expected = static_cast<float>(n * (n - 1) / 2 + n * step);
+        ASSERT_EQ(std::count(out.begin(), out.end(), expected), elements) << "step " << step;
+      }
+    });
+    cluster_.End(static_cast<LaunchId>(elements));
+  }
+}
+
 TEST_P(CollectivesTest, AllReduceOfSeveralArraysOfDifferentTypes) {
   Spec spec = Make(Kind::kAllReduce, Reduction::kMax);
   spec.operands = spec.results = {
