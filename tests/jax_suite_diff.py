@@ -28,7 +28,7 @@ def read_report(path: str) -> dict[str, tuple[str, str]]:
 
 def read_known(path: str) -> dict[str, str]:
     lines = [line for line in Path(path).read_text().splitlines() if line and line[0] != "#"]
-    split = [line.rpartition(": ") for line in lines]
+    split = [line.partition(": ") for line in lines]
     return {test: reason for test, _, reason in split}
 
 
