@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import twin_programs_test
+import window_programs
 from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -357,6 +358,7 @@ def cases() -> dict[str, Case]:
     found["mlp_fsdp"] = mlp_case(P(("x", "y")), P(("x", "y")), P(("x", "y")), P(("x", "y")))
     found["mlp_2d"] = mlp_case(P("x", "y"), P("y"), P("y", "x"), P("x"))
     found["train_lm_gradients"] = train_lm_gradients
+    found |= window_programs.cases()
     for name in [
         n
         for n in found

@@ -14,6 +14,7 @@
 #include "shardway/compile/scalar_body.h"
 #include "shardway/ir/builder.h"
 #include "shardway/ir/clone.h"
+#include "shardway/spmd/concatenate.h"
 
 namespace shardway::compile {
 namespace {
@@ -424,6 +425,7 @@ class Flattener {
     for (const ir::Region* region : op.regions) {
       SHARDWAY_RETURN_IF_ERROR(CopyScalarBody(from_, *region, to_->AddRegion(copy), *to_, cloner_));
     }
+    if (op.kind == ir::OpKind::kConcatenate) spmd::SeeThroughSlices(*copy);
     // An annotation on a result of any operator.
     if (const ir::Attribute* a = op.Find("sdy.sharding")) {
       const auto* many = a->get_if<ir::SdyPerValue>();

@@ -5,6 +5,7 @@
 
 #include "shardway/spmd/combine_partials.h"
 #include "shardway/spmd/reshard.h"
+#include "shardway/spmd/room.h"
 
 namespace shardway::spmd {
 namespace {
@@ -69,6 +70,15 @@ class Chooser {
       const FactorAxes asked = candidate;
       Normalize(candidate);
       if (candidate != asked) Move(asked, candidate, price);
+      if (rule_.Exchanges(candidate)) {
+        // Edges may cost more than the whole, or than moving the split elsewhere.
+        FactorAxes still = candidate;
+        for (size_t f = 0; f < still.size(); ++f) {
+          if (rule_.factors[f].window) still[f].clear();
+        }
+        Move(candidate, still, price);
+        price(std::move(still));
+      }
       price(std::move(candidate));
     };
     consider(std::move(axes));
@@ -213,7 +223,7 @@ class Chooser {
 
   // Whether everything is as it must be already.
   bool Free(const FactorAxes& axes) const {
-    if (PendingAxes(rule_, axes) != 0) return false;
+    if (PendingAxes(rule_, axes) != 0 || rule_.Exchanges(axes)) return false;
     for (const Tensor& t : tensors_) {
       if (!t.is_cheap && FromFactors(rule_, *t.factors, axes, mesh_) != *t.sharding) return false;
     }
@@ -223,6 +233,7 @@ class Chooser {
   double Cost(const FactorAxes& axes) const {
     const AxisSet pending = PendingAxes(rule_, axes);
     double cost = Work(axes);
+    if (rule_.Exchanges(axes)) cost += RoomOf(op_.kind).exchange(op_, rule_, axes, mesh_);
     for (const Tensor& t : tensors_) {
       if (!t.type->is_tensor() || t.type->rank() == 0) {
         if (t.is_result && pending != 0) cost += kCollectivePrice;

@@ -14,6 +14,13 @@ TensorFactors OpRule::NewTensor(const ir::Type& type, Factor::Kind kind) {
   return tensor;
 }
 
+bool OpRule::Exchanges(const FactorAxes& axes) const {
+  for (size_t f = 0; f < factors.size(); ++f) {
+    if (factors[f].window && !axes[f].empty()) return true;
+  }
+  return false;
+}
+
 OpRule ReplicatedRule(const ir::Op& op) {
   OpRule rule;
   for (const ir::Value* v : op.operands) {

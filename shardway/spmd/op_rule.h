@@ -13,6 +13,11 @@
 //   kPassThrough   every part is computed alone
 //   kReduction     every part gives a partial result, which are combined over the parts
 //   kReplicated    cannot be split
+// A *window* factor may be split when parts exchange edges (halo.h): an element of the result is
+// made of neighbouring elements of the operand, so the dimensions correspond place by place, but
+// may differ in size (the factor has the result's). Its room says what the exchange costs.
+//
+//   slice, pad, convolution  [s] → [s]          s is a window
 #pragma once
 
 #include <cstdint>
@@ -29,6 +34,7 @@ struct Factor {
   enum class Kind : uint8_t { kPassThrough, kReduction, kReplicated };
   int64_t size = 1;
   Kind kind = Kind::kPassThrough;
+  bool window = false;
 };
 
 // Per dimension: its factors, major to minor. A dimension without factors is of size 1.
@@ -47,6 +53,12 @@ struct OpRule {
     factors.push_back({size, kind});
     return static_cast<int>(factors.size()) - 1;
   }
+  int AddWindow(int64_t size, Factor::Kind kind = Factor::Kind::kPassThrough) {
+    factors.push_back({size, kind, /*window=*/true});
+    return static_cast<int>(factors.size()) - 1;
+  }
+  // Whether parts must exchange edges when the factors are split so.
+  bool Exchanges(const FactorAxes& axes) const;
   // A tensor all of whose dimensions are new factors of this kind.
   TensorFactors NewTensor(const ir::Type& type, Factor::Kind kind = Factor::Kind::kPassThrough);
 };

@@ -175,7 +175,10 @@ class Propagator {
     bool more = false;
     for (size_t d = 0; d < tensor.size(); ++d) {
       if (d < 32 && ((closed >> d) & 1) != 0) continue;
-      for (int f : tensor[d]) more |= TakeFactor(node.rule->factors[f], f, used);
+      for (int f : tensor[d]) {
+        const Factor& factor = node.rule->factors[f];
+        more |= TakeFactor(factor, f, factor.window ? v->type.dims[d] : factor.size, used);
+      }
     }
     if (!more) return;
     const Sharding next = FromFactors(*node.rule, tensor, mine_, mesh_);
@@ -195,14 +198,14 @@ class Propagator {
   }
 
   // Adds to mine_[f] what is offered for it and free; whether that is anything.
-  bool TakeFactor(const Factor& factor, int f, AxisSet& used) {
+  bool TakeFactor(const Factor& factor, int f, int64_t size, AxisSet& used) {
     if (factor.kind == Factor::Kind::kReplicated || !IsPrefix(mine_[f], offered_[f])) return false;
     int64_t parts = mesh_.SizeOf(mine_[f]);
     bool more = false;
     for (size_t i = mine_[f].size(); i < offered_[f].size(); ++i) {
       const uint8_t atom = offered_[f][i];
       parts *= mesh_.size(atom);
-      if (Contains(used, atom) || parts > factor.size) break;
+      if (Contains(used, atom) || parts > size) break;
       mine_[f].push_back(atom);
       used |= AxisSet{1} << atom;
       more = true;

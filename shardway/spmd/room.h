@@ -36,6 +36,10 @@ using LocalResults = absl::StatusOr<std::vector<ir::Value*>>;
 struct Room {
   OpRule (*rule)(const ir::Op& op);
   LocalResults (*emit)(LocalOp& local);
+  // Where window factors are split so: bytes that a device sends to exchange edges, and a price for
+  // each permute. Null where the rule has no window factors.
+  double (*exchange)(const ir::Op& op, const OpRule& rule, const FactorAxes& axes,
+                     const Mesh& mesh) = nullptr;
 };
 
 // Of every operator without regions that run programs (while, if, case are control_flow.cc's),
@@ -76,9 +80,16 @@ OpRule DynamicSliceRule(const ir::Op&);
 LocalResults EmitDynamicSlice(LocalOp&);
 OpRule DynamicUpdateSliceRule(const ir::Op&);
 LocalResults EmitDynamicUpdateSlice(LocalOp&);
+double SliceExchange(const ir::Op&, const OpRule&, const FactorAxes&, const Mesh&);
 OpRule PadRule(const ir::Op&);
+LocalResults EmitPad(LocalOp&);
+double PadExchange(const ir::Op&, const OpRule&, const FactorAxes&, const Mesh&);
 OpRule ConcatenateRule(const ir::Op&);
+LocalResults EmitConcatenate(LocalOp&);
+double ConcatenateExchange(const ir::Op&, const OpRule&, const FactorAxes&, const Mesh&);
 OpRule ReverseRule(const ir::Op&);
+LocalResults EmitReverse(LocalOp&);
+double ReverseExchange(const ir::Op&, const OpRule&, const FactorAxes&, const Mesh&);
 OpRule SortRule(const ir::Op&);
 LocalResults EmitSort(LocalOp&);
 OpRule GatherRule(const ir::Op&);
@@ -94,7 +105,13 @@ LocalResults EmitCustomCall(LocalOp&);
 LocalResults EmitHostCallback(LocalOp&);
 OpRule ConvolutionRule(const ir::Op&);
 LocalResults EmitConvolution(LocalOp&);
+double ConvolutionExchange(const ir::Op&, const OpRule&, const FactorAxes&, const Mesh&);
 OpRule ReduceWindowRule(const ir::Op&);
+LocalResults EmitReduceWindow(LocalOp&);
+double ReduceWindowExchange(const ir::Op&, const OpRule&, const FactorAxes&, const Mesh&);
+OpRule SelectAndScatterRule(const ir::Op&);
+LocalResults EmitSelectAndScatter(LocalOp&);
+double SelectAndScatterExchange(const ir::Op&, const OpRule&, const FactorAxes&, const Mesh&);
 OpRule BatchedLinalgRule(const ir::Op&);
 OpRule TriangularSolveRule(const ir::Op&);
 LocalResults EmitRng(LocalOp&);

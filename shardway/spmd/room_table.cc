@@ -13,20 +13,22 @@ const Room& RoomOf(ir::OpKind kind) {
   static constexpr Room kDotGeneral = {DotGeneralRule, EmitDotGeneral};
   static constexpr Room kIota = {IotaRule, EmitIota};
   static constexpr Room kConstant = {ConstantRule, EmitConstant};
-  static constexpr Room kSlice = {SliceRule, EmitSlice};
+  static constexpr Room kSlice = {SliceRule, EmitSlice, SliceExchange};
   static constexpr Room kDynamicSlice = {DynamicSliceRule, EmitDynamicSlice};
   static constexpr Room kDynamicUpdateSlice = {DynamicUpdateSliceRule, EmitDynamicUpdateSlice};
-  static constexpr Room kPad = {PadRule, EmitAsIs};
-  static constexpr Room kConcatenate = {ConcatenateRule, EmitAsIs};
-  static constexpr Room kReverse = {ReverseRule, EmitAsIs};
+  static constexpr Room kPad = {PadRule, EmitPad, PadExchange};
+  static constexpr Room kConcatenate = {ConcatenateRule, EmitConcatenate, ConcatenateExchange};
+  static constexpr Room kReverse = {ReverseRule, EmitReverse, ReverseExchange};
   static constexpr Room kSort = {SortRule, EmitSort};
   static constexpr Room kGather = {GatherRule, EmitGather};
   static constexpr Room kScatter = {ScatterRule, EmitScatter};
   static constexpr Room kCollective = {CollectiveRule, EmitCollective};
   static constexpr Room kPlace = {PlaceRule, EmitPlace};
   static constexpr Room kCustomCall = {CustomCallRule, EmitCustomCall};
-  static constexpr Room kConvolution = {ConvolutionRule, EmitConvolution};
-  static constexpr Room kReduceWindow = {ReduceWindowRule, EmitAsIs};
+  static constexpr Room kConvolution = {ConvolutionRule, EmitConvolution, ConvolutionExchange};
+  static constexpr Room kReduceWindow = {ReduceWindowRule, EmitReduceWindow, ReduceWindowExchange};
+  static constexpr Room kSelectAndScatter = {SelectAndScatterRule, EmitSelectAndScatter,
+                                             SelectAndScatterExchange};
   static constexpr Room kLinalg = {BatchedLinalgRule, EmitAsIs};
   static constexpr Room kTriangularSolve = {TriangularSolveRule, EmitAsIs};
   static constexpr Room kRng = {ReplicatedRule, EmitRng};
@@ -133,6 +135,8 @@ const Room& RoomOf(ir::OpKind kind) {
       return kConvolution;
     case K::kReduceWindow:
       return kReduceWindow;
+    case K::kSelectAndScatter:
+      return kSelectAndScatter;
     case K::kCholesky:
       return kLinalg;
     case K::kTriangularSolve:

@@ -1,25 +1,40 @@
-// slice, pad, concatenate, reverse: dimensions that they leave alone pass through; the others are
-// replicated.
-#include <algorithm>
-
-#include "shardway/spmd/room.h"
+// slice: dimensions taken in full pass through, the others are windows of one element.
+#include "shardway/spmd/window_exchange.h"
 
 namespace shardway::spmd {
+namespace {
 
-constexpr auto kReplicated = Factor::Kind::kReplicated;
+Windows SliceWindows(const ir::Op& op) {
+  const ir::Type& from = op.operand(0)->type;
+  const ir::Type& to = op.result()->type;
+  Windows windows(from.rank());
+  for (int d = 0; d < from.rank(); ++d) {
+    if (from.dims[d] == to.dims[d] || to.dims[d] == 0) continue;
+    windows[d] = {.size = from.dims[d],
+                  .result = to.dims[d],
+                  .stride = op.IntList("strides")[d],
+                  .low = -op.IntList("start_indices")[d]};
+  }
+  return windows;
+}
+
+}  // namespace
 
 OpRule SliceRule(const ir::Op& op) {
   OpRule rule;
   const ir::Type& from = op.operand(0)->type;
   const ir::Type& to = op.result()->type;
+  const Windows windows = SliceWindows(op);
   TensorFactors operand(from.rank());
   TensorFactors result(from.rank());
   for (int d = 0; d < from.rank(); ++d) {
     if (from.dims[d] == to.dims[d]) {
       operand[d] = result[d] = {rule.AddFactor(from.dims[d])};
+    } else if (windows[d]) {
+      operand[d] = result[d] = {rule.AddWindow(to.dims[d])};
     } else {
-      operand[d] = {rule.AddFactor(from.dims[d], kReplicated)};
-      result[d] = {rule.AddFactor(to.dims[d], kReplicated)};
+      operand[d] = {rule.AddFactor(from.dims[d], Factor::Kind::kReplicated)};
+      result[d] = {rule.AddFactor(to.dims[d], Factor::Kind::kReplicated)};
     }
   }
   rule.operands = {std::move(operand)};
@@ -27,61 +42,24 @@ OpRule SliceRule(const ir::Op& op) {
   return rule;
 }
 
+double SliceExchange(const ir::Op& op, const OpRule& rule, const FactorAxes& axes,
+                     const Mesh& mesh) {
+  return ExchangeCost(op.operand(0)->type, rule.operands[0], SliceWindows(op), rule, axes, mesh);
+}
+
 LocalResults EmitSlice(LocalOp& local) {
+  const Fetched fetched = FetchWindows(local, 0, SliceWindows(local.op), nullptr);
+  local.operands[0] = fetched.value;
   ir::AttrDict attributes = local.op.attributes;
+  std::vector<int64_t> starts = local.op.IntList("start_indices");
   std::vector<int64_t> limits = local.op.IntList("limit_indices");
   for (size_t d = 0; d < limits.size(); ++d) {
-    if (!local.operand_shardings[0].dims[d].empty()) limits[d] = local.result_types[0].dims[d];
+    if (fetched.dims[d]) starts[d] = 0;
+    if (!local.operand_shardings[0].dims[d].empty()) limits[d] = fetched.value->type.dims[d];
   }
+  ir::Set(attributes, "start_indices", std::move(starts));
   ir::Set(attributes, "limit_indices", std::move(limits));
   return EmitWith(local, std::move(attributes));
-}
-
-OpRule PadRule(const ir::Op& op) {
-  OpRule rule;
-  const ir::Type& from = op.operand(0)->type;
-  const ir::Type& to = op.result()->type;
-  const auto& low = op.IntList("edge_padding_low");
-  const auto& high = op.IntList("edge_padding_high");
-  const auto& interior = op.IntList("interior_padding");
-  TensorFactors operand(from.rank());
-  TensorFactors result(from.rank());
-  for (int d = 0; d < from.rank(); ++d) {
-    if (low[d] == 0 && high[d] == 0 && interior[d] == 0) {
-      operand[d] = result[d] = {rule.AddFactor(from.dims[d])};
-    } else {
-      operand[d] = {rule.AddFactor(from.dims[d], kReplicated)};
-      result[d] = {rule.AddFactor(to.dims[d], kReplicated)};
-    }
-  }
-  rule.operands = {std::move(operand), {}};
-  rule.results = {std::move(result)};
-  return rule;
-}
-
-OpRule ConcatenateRule(const ir::Op& op) {
-  OpRule rule;
-  const int64_t dim = op.Int("dimension");
-  TensorFactors result(op.result()->type.rank());
-  for (int d = 0; d < op.result()->type.rank(); ++d) {
-    const int64_t size = op.result()->type.dims[d];
-    result[d] = {d == dim ? rule.AddFactor(size, kReplicated) : rule.AddFactor(size)};
-  }
-  for (const ir::Value* v : op.operands) {
-    rule.operands.push_back(result);
-    rule.operands.back()[dim] = {rule.AddFactor(v->type.dims[dim], kReplicated)};
-  }
-  rule.results = {std::move(result)};
-  return rule;
-}
-
-OpRule ReverseRule(const ir::Op& op) {
-  OpRule rule;
-  TensorFactors tensor = rule.NewTensor(op.result()->type);
-  for (int64_t d : op.IntList("dimensions")) rule.factors[tensor[d][0]].kind = kReplicated;
-  rule.operands = {tensor};
-  rule.results = {std::move(tensor)};
-  return rule;
 }
 
 }  // namespace shardway::spmd

@@ -1,0 +1,44 @@
+#include "shardway/spmd/window_exchange.h"
+
+namespace shardway::spmd {
+namespace {
+
+bool Split(const OpRule& rule, const TensorFactors& tensor, size_t d, const FactorAxes& axes) {
+  return tensor[d].size() == 1 && rule.factors[tensor[d][0]].window && !axes[tensor[d][0]].empty();
+}
+
+}  // namespace
+
+double ExchangeCost(const ir::Type& operand, const TensorFactors& tensor, const Windows& windows,
+                    const OpRule& rule, const FactorAxes& axes, const Mesh& mesh) {
+  double cost = 0;
+  ir::Type local = sharding::LocalType(operand, FromFactors(rule, tensor, axes, mesh), mesh);
+  for (size_t d = 0; d < windows.size(); ++d) {
+    if (!windows[d] || !Split(rule, tensor, d, axes)) continue;
+    const LocalWindow plan = PlanWindow(*windows[d], mesh.SizeOf(axes[tensor[d][0]]));
+    ir::Type row = local;
+    row.dims[d] = 1;
+    cost += plan.halo.Cost(static_cast<double>(row.num_bytes()));
+    local.dims[d] = plan.phases.empty() ? plan.halo.width : plan.extent;
+  }
+  return cost;
+}
+
+Fetched FetchWindows(const LocalOp& local, int index, const Windows& windows, ir::Value* fill) {
+  Fetched fetched{local.operands[index], {}};
+  fetched.dims.resize(windows.size());
+  const TensorFactors& tensor = local.rule.operands[index];
+  for (size_t d = 0; d < windows.size(); ++d) {
+    if (!windows[d] || !Split(local.rule, tensor, d, local.axes)) continue;
+    const int f = tensor[d][0];
+    const AxisList& axes = local.axes[f];
+    LocalWindow plan = PlanWindow(*windows[d], local.parts(f));
+    const int dim = static_cast<int>(d);
+    ir::Value* x = EmitHalo(local.e, plan.halo, {&fetched.value, 1}, dim, axes, fill);
+    fetched.value = DilateWindow(local.e, plan, windows[d]->base_dilation, x, dim, axes, fill);
+    fetched.dims[d] = std::move(plan);
+  }
+  return fetched;
+}
+
+}  // namespace shardway::spmd
