@@ -158,6 +158,7 @@ absl::StatusOr<Partitioned> CompileWith(const Request& asked, const Options& opt
   Request request = asked;
   SHARDWAY_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, Import(request, options));
   SHARDWAY_ASSIGN_OR_RETURN(spmd::Program program, Flatten(*module, request));
+  program.mesh.SetIslands(request.devices_per_island);
   Show(options, "2-flat.mlir", *program.module);
   spmd::ShortenSorts(program);
   const ir::Function& main = *program.module->main();

@@ -23,6 +23,8 @@ struct Request {
   std::vector<bool> allow_propagation_to_parameters;
   std::vector<bool> allow_propagation_to_results;
   bool use_shardy = true;
+  // How many neighbouring devices are one island: what crosses islands is dearer. 0: all are one.
+  int64_t devices_per_island = 0;
 };
 
 // An array at the program's boundary. Every shard has the shape `local_dims` (XLA's boundary: sizes

@@ -2,7 +2,7 @@
 // at.
 //
 //   shardway-compile ARTIFACT [--partitions N] [--replicas N] [--native] [--poison-padding]
-//   [--shardy 0|1] [--propagate-results] [--time REPEATS]
+//   [--shardy 0|1] [--propagate-results] [--island DEVICES] [--time REPEATS]
 //
 // Prints the text, then, after a line "// ----", the collectives and the boundary as comments. With
 // --time it prints how long the fastest of so many compilations took, and the peak of its memory.
@@ -58,6 +58,8 @@ int main(int argc, char** argv) {
       request.num_replicas = next();
     } else if (arg == "--shardy") {
       request.use_shardy = next() != 0;
+    } else if (arg == "--island") {
+      request.devices_per_island = next();
     } else if (arg == "--time") {
       repeats = next();
     } else if (arg == "--native") {

@@ -1,14 +1,12 @@
 #include "shardway/compile/trip_counts.h"
 
-#include <algorithm>
 #include <memory>
 
 #include "shardway/collective/spec.h"
+#include "shardway/ir/trip_count.h"
 
 namespace shardway::compile {
 namespace {
-
-constexpr double kMaxTrips = 1e9;
 
 void Walk(const ir::Region& region, const Trips& around, std::vector<Trips>& sites) {
   for (const ir::Op* op : region.ops) {
@@ -17,7 +15,7 @@ void Walk(const ir::Region& region, const Trips& around, std::vector<Trips>& sit
     }
     Trips inside = around;
     if (op->kind == ir::OpKind::kWhile) {
-      const auto trips = TripCount(*op);
+      const auto trips = ir::TripCount(*op);
       inside.count *= trips.value_or(1);
       inside.bounded &= trips.has_value();
     }
@@ -26,18 +24,6 @@ void Walk(const ir::Region& region, const Trips& around, std::vector<Trips>& sit
 }
 
 }  // namespace
-
-std::optional<double> TripCount(const ir::Op& loop) {
-  for (const ir::Op* op : loop.regions[0]->ops) {
-    if (op->kind != ir::OpKind::kCompare || op->operand(1)->def == nullptr) continue;
-    const ir::Attribute* value = op->operand(1)->def->Find("value");
-    const auto* constant = value != nullptr ? value->get_if<ir::Constant>() : nullptr;
-    if (constant == nullptr || !IsInteger(constant->type.element) || constant->type.rank() != 0)
-      continue;
-    return std::clamp(static_cast<double>(constant->Ints()[0]), 1.0, kMaxTrips);
-  }
-  return std::nullopt;
-}
 
 std::optional<int> SiteOf(const ir::Op& op) {
   if (op.kind != ir::OpKind::kCustomCall) {

@@ -8,9 +8,6 @@
 
 namespace shardway::compile {
 
-// Of a loop that counts up to a constant, as JAX writes scans and fori_loops; nullopt for others.
-std::optional<double> TripCount(const ir::Op& loop);
-
 // The site of a collective call of either back end; nullopt for other operators.
 std::optional<int> SiteOf(const ir::Op& op);
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "shardway/compile/trip_counts.h"
+#include "shardway/ir/trip_count.h"
 
 namespace shardway::compile {
 namespace {
@@ -86,7 +87,7 @@ class Estimator {
 
  private:
   Cost Loop(const ir::Op& op, int& last) {
-    const double trips = TripCount(op).value_or(kDefaultTrips);
+    const double trips = ir::TripCount(op).value_or(kDefaultTrips);
     const int before = last;
     const int outer_first = first_;
     first_ = -1;

@@ -135,6 +135,13 @@ std::optional<AxisList> Mesh::AtomsOf(absl::Span<const Stride> strides) const {
   return list;
 }
 
+void Mesh::SetIslands(int64_t devices) {
+  across_islands_ = 0;
+  for (size_t a = 0; a < atoms_.size() && devices > 0; ++a) {
+    if (atoms_[a].stride * atoms_[a].size > devices) across_islands_ |= AxisSet{1} << a;
+  }
+}
+
 void Mesh::Name(std::string name, AxisList atoms) {
   names_.emplace_back(std::move(name), std::move(atoms));
 }

@@ -69,6 +69,12 @@ class Mesh {
   int64_t SizeOf(AxisSet axes) const;
   AxisList ToList(AxisSet axes) const;  // in mesh order
 
+  // What a byte costs between devices that differ in these atoms, beside one inside an island: the
+  // dearest of them counts. 1 unless SetIslands was called.
+  double Price(AxisSet axes) const { return (axes & across_islands_) != 0 ? kIslandPrice : 1; }
+  // Islands of so many devices, neighbours by id; 0: one island.
+  void SetIslands(int64_t devices);
+
   // The atoms that make up these strides, or nullopt when they do not fall on atoms.
   std::optional<AxisList> AtomsOf(absl::Span<const Stride> strides) const;
 
@@ -79,7 +85,10 @@ class Mesh {
   std::string ToString(const AxisList& axes) const;
 
  private:
+  static constexpr double kIslandPrice = 4;
+
   int64_t num_devices_ = 1;
+  AxisSet across_islands_ = 0;
   std::vector<Stride> atoms_;
   std::vector<std::pair<std::string, AxisList>> names_;
 };

@@ -34,8 +34,8 @@ struct Tensor {
 class Chooser {
  public:
   Chooser(const ir::Op& op, const OpRule& rule, const std::vector<Sharding>& operands,
-          const std::vector<Sharding>& results, const Mesh& mesh)
-      : op_(op), rule_(rule), mesh_(mesh) {
+          const std::vector<Sharding>& results, const Mesh& mesh, double share)
+      : op_(op), rule_(rule), mesh_(mesh), share_(share) {
     for (size_t i = 0; i < operands.size(); ++i) {
       tensors_.push_back(
           {&op.operands[i]->type, &rule.operands[i], &operands[i], false, IsCheap(op.operands[i])});
@@ -236,7 +236,7 @@ class Chooser {
     if (rule_.Exchanges(axes)) cost += RoomOf(op_.kind).exchange(op_, rule_, axes, mesh_);
     for (const Tensor& t : tensors_) {
       if (!t.type->is_tensor() || t.type->rank() == 0) {
-        if (t.is_result && pending != 0) cost += kCollectivePrice;
+        if (t.is_result && pending != 0) cost += share_ * kCollectivePrice;
         continue;
       }
       const Sharding here = FromFactors(rule_, *t.factors, axes, mesh_);
@@ -246,7 +246,7 @@ class Chooser {
       } else if (pending == 0) {
         cost += ReshardCost(*t.type, here, *t.sharding, mesh_);
       } else {
-        cost += CombineCost(*t.type, here, *t.sharding, pending);
+        cost += share_ * CombineCost(*t.type, here, *t.sharding, pending);
       }
     }
     return cost;
@@ -307,6 +307,7 @@ class Chooser {
   const ir::Op& op_;
   const OpRule& rule_;
   const Mesh& mesh_;
+  const double share_;
   std::vector<Tensor> tensors_;
   std::vector<int> loop_of_;  // by factor
 };
@@ -357,8 +358,9 @@ CombinePlan PlanCombine(const ir::Type& type, const Sharding& from, const Shardi
 
 FactorAxes ChooseComputeSharding(const ir::Op& op, const OpRule& rule,
                                  const std::vector<Sharding>& operands,
-                                 const std::vector<Sharding>& results, const Mesh& mesh) {
-  return Chooser(op, rule, operands, results, mesh).Choose();
+                                 const std::vector<Sharding>& results, const Mesh& mesh,
+                                 double share) {
+  return Chooser(op, rule, operands, results, mesh, share).Choose();
 }
 
 }  // namespace shardway::spmd

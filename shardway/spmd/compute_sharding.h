@@ -15,10 +15,12 @@ bool IsCheapSource(const ir::Op& op);
 
 // Candidates start from what each tensor already has and take what they can from the others; the
 // price of one is what resharding operands and results and combining partial results would send,
-// plus the work.
+// plus the work. `share`: how often partial results are combined for each time they are computed
+// (less than 1 where a loop sums them up).
 FactorAxes ChooseComputeSharding(const ir::Op& op, const OpRule& rule,
                                  const std::vector<Sharding>& operands,
-                                 const std::vector<Sharding>& results, const Mesh& mesh);
+                                 const std::vector<Sharding>& results, const Mesh& mesh,
+                                 double share = 1);
 
 // How partial results (each device of `pending` axes holds a part of the sum) become `to`:
 // scattered sums where the target splits a dimension over pending axes, then one all-reduce of the

@@ -1,5 +1,6 @@
 #include "shardway/spmd/partitioner.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "shardway/ir/clone.h"
 #include "shardway/spmd/combine_collectives.h"
 #include "shardway/spmd/compute_sharding.h"
+#include "shardway/spmd/deferral.h"
 #include "shardway/spmd/liveness.h"
 #include "shardway/spmd/reshard.h"
 #include "shardway/spmd/room.h"
@@ -21,6 +23,20 @@ namespace {
 struct Local {
   ir::Value* shard = nullptr;
   Sharding sharding;
+  AxisSet pending = 0;  // atoms over which the shards are still to be summed (deferral.h)
+};
+
+// A loop being written.
+struct Loop {
+  struct Hoisted {
+    int index;  // of the state that never changes
+    Sharding sharding;
+    ir::Value* argument;  // of the new body
+  };
+  const ir::Region* body;  // of the program
+  ir::Region* new_body;
+  size_t scope;  // of the body
+  std::vector<Hoisted> hoisted;
 };
 
 class Partitioner {
@@ -32,6 +48,7 @@ class Partitioner {
         rules_(rules),
         shardings_(shardings),
         live_(*program.module),
+        deferral_(*program.module),
         locals_(program.module->num_values()),
         module_(std::make_unique<ir::Module>()),
         main_(module_->AddFunction("main")),
@@ -116,7 +133,15 @@ class Partitioner {
       if (local.shard == nullptr) {
         return absl::InternalError(absl::StrCat("the value ", v->id, " is used before it is made"));
       }
-      if (local.sharding == want || !v->type.is_tensor()) return local.shard;
+      if (local.pending == 0 && (local.sharding == want || !v->type.is_tensor())) {
+        return local.shard;
+      }
+      if (local.pending != 0) {
+        shard = Whole(v, local, want);
+        scopes_.back().emplace(key, shard);
+        return shard;
+      }
+      if (ir::Value* outside = Hoist(v, local.sharding, want)) return outside;
       emitter_.set_cause(
           {Cause::Kind::kOperand, &user, static_cast<int>(index), local.sharding, want});
       shard =
@@ -124,6 +149,42 @@ class Partitioner {
     }
     scopes_.back().emplace(key, shard);
     return shard;
+  }
+
+  // State that a loop only hands on is resharded once, before the loop; null for other values.
+  ir::Value* Hoist(const ir::Value* v, const Sharding& have, const Sharding& want) {
+    if (v->def != nullptr) return nullptr;
+    for (Loop& loop : loops_) {
+      if (loop.body != v->owner || loop.body->terminator()->operand(v->index) != v) continue;
+      const ReshardPlan plan = PlanReshard(v->type, have, want, program_.mesh);
+      const bool local = std::all_of(
+          plan.steps.begin(), plan.steps.end(),
+          [](const ReshardStep& step) { return step.kind == ReshardStep::Kind::kSlice; });
+      if (local) return nullptr;
+      ir::Value* argument =
+          module_->AddArgument(loop.new_body, sharding::LocalType(v->type, want, program_.mesh));
+      loop.hoisted.push_back({v->index, want, argument});
+      scopes_[loop.scope].emplace(std::pair(v->id, want), argument);
+      return argument;
+    }
+    return nullptr;
+  }
+
+  // Of a partial value the sum, as wanted.
+  ir::Value* Whole(const ir::Value* v, const Local& partial, const Sharding& want) {
+    Sharding sharding = partial.sharding;
+    ir::Value* shard =
+        Combine(v, partial.shard, collective::Reduction::kSum, partial.pending, sharding, want);
+    return EmitReshard(emitter_, shard, v->type, sharding, want, program_.manual_of(v));
+  }
+
+  // Partial results wait for their only use where that may be done on parts.
+  void BindSum(const ir::Value* v, const Local& partial) {
+    if (deferral_.MayWait(v)) {
+      locals_[v->id] = partial;
+    } else {
+      Bind(v, Whole(v, partial, shardings_[v->id]), shardings_[v->id]);
+    }
   }
 
   absl::StatusOr<ir::Value*> Make(const ir::Op& op, const Sharding& want) {
@@ -224,15 +285,108 @@ class Partitioner {
     return absl::OkStatus();
   }
 
+  // The partial operand that decides how `op` is done on parts, or null where it can't be.
+  const ir::Value* Partial(const ir::Op& op) const {
+    const ir::Value* partial = nullptr;
+    for (const ir::Value* v : op.operands) {
+      if (locals_[v->id].pending != 0) partial = v;
+    }
+    if (partial == nullptr || partial->type.element == ElementType::kI1) return nullptr;
+    const Local& parts = locals_[partial->id];
+    auto alike = [&](const ir::Value* v) {
+      return locals_[v->id].pending == parts.pending && locals_[v->id].sharding == parts.sharding;
+    };
+    auto whole_there = [&](const ir::Value* v) {
+      if (locals_[v->id].pending != 0) return false;
+      if (v->def != nullptr && IsCheapSource(*v->def)) return true;
+      return locals_[v->id].sharding == parts.sharding;
+    };
+    bool linear = true;
+    switch (op.kind) {
+      case ir::OpKind::kAdd:
+      case ir::OpKind::kSubtract:
+        linear = alike(op.operand(0)) && alike(op.operand(1));
+        break;
+      case ir::OpKind::kMultiply:
+        linear = whole_there(op.operand(op.operand(0) == partial ? 1 : 0));
+        break;
+      case ir::OpKind::kDivide:
+        linear = !IsInteger(partial->type.element) && op.operand(0) == partial &&
+                 whole_there(op.operand(1));
+        break;
+      case ir::OpKind::kNegate:
+      case ir::OpKind::kTranspose:
+      case ir::OpKind::kReshape:
+      case ir::OpKind::kReduce:  // MayWait looked at its body
+        linear = op.operand(0) == partial;
+        break;
+      default:
+        linear = false;
+    }
+    return linear ? partial : nullptr;
+  }
+
+  // An operator that is linear in its partial operands, done on the parts; false where it can't be.
+  absl::StatusOr<bool> OnParts(const ir::Op& op) {
+    const Deferral::Accumulator* accumulator = deferral_.FindAccumulator(&op);
+    if (accumulator != nullptr) {
+      // The loop's state becomes a part as well.
+      const Local& added = locals_[op.operand(accumulator->added)->id];
+      Local& state = locals_[op.operand(1 - accumulator->added)->id];
+      if (added.pending == 0 || state.pending != 0) return false;
+      state.shard->type = added.shard->type;
+      state.sharding = added.sharding;
+      state.pending = added.pending;
+    }
+    const ir::Value* partial = Partial(op);
+    if (partial == nullptr) return false;
+    const AxisSet pending = locals_[partial->id].pending;
+    const Sharding& sharding = locals_[partial->id].sharding;
+    const OpRule& rule = rules_.Of(&op);
+    FactorAxes axes(rule.factors.size());
+    const size_t deciding =
+        std::find(op.operands.begin(), op.operands.end(), partial) - op.operands.begin();
+    ProjectFactors(rule, rule.operands[deciding], sharding, program_.mesh, axes);
+    if (FromFactors(rule, rule.operands[deciding], axes, program_.mesh) != sharding) return false;
+    const Sharding after = FromFactors(rule, rule.results[0], axes, program_.mesh);
+    // Axes that a reshape would lose: its parts are no shards.
+    if (op.kind == ir::OpKind::kReshape && after.used() != sharding.used()) return false;
+    const ir::Value* result = op.result();
+    LocalOp local{op, rule, axes, {}, {}, {after}, {}, {after}, emitter_};
+    local.result_types = {sharding::LocalType(result->type, after, program_.mesh)};
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      const ir::Value* v = op.operand(i);
+      local.operand_shardings.push_back(FromFactors(rule, rule.operands[i], axes, program_.mesh));
+      ir::Value* shard = locals_[v->id].shard;
+      if (locals_[v->id].pending == 0) {
+        SHARDWAY_ASSIGN_OR_RETURN(shard, Get(v, local.operand_shardings[i], op, i));
+      }
+      if (options_.poison_padding) shard = Poison(shard, v->type, local.operand_shardings[i]);
+      local.operands.push_back(shard);
+    }
+    SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> made, RoomOf(op.kind).emit(local));
+    const Local parts{made[0], after, pending | PendingAxes(rule, axes)};
+    if (accumulator != nullptr) {
+      locals_[result->id] = parts;
+    } else {
+      BindSum(result, parts);
+    }
+    return true;
+  }
+
   absl::Status Plain(const ir::Op& op) {
+    SHARDWAY_ASSIGN_OR_RETURN(const bool on_parts, OnParts(op));
+    if (on_parts) return absl::OkStatus();
     const OpRule& rule = rules_.Of(&op);
     std::vector<Sharding> have, want;
     for (const ir::Value* v : op.operands) {
-      const bool cheap = v->def != nullptr && IsCheapSource(*v->def);
-      have.push_back(cheap ? shardings_[v->id] : locals_[v->id].sharding);
+      const bool made = v->def != nullptr && IsCheapSource(*v->def);
+      const Local& local = locals_[v->id];
+      have.push_back(made || local.pending != 0 ? shardings_[v->id] : local.sharding);
     }
     for (const ir::Value* v : op.results) want.push_back(shardings_[v->id]);
-    const FactorAxes axes = ChooseComputeSharding(op, rule, have, want, program_.mesh);
+    const FactorAxes axes = ChooseComputeSharding(
+        op, rule, have, want, program_.mesh, op.results.empty() ? 1 : deferral_.Share(op.result()));
     LocalOp local{op, rule, axes, {}, {}, {}, {}, want, emitter_};
     for (size_t i = 0; i < op.operands.size(); ++i) {
       local.operand_shardings.push_back(FromFactors(rule, rule.operands[i], axes, program_.mesh));
@@ -260,9 +414,13 @@ class Partitioner {
       }
       Sharding sharding = local.result_shardings[i];
       const int index = static_cast<int>(i);
+      if (pending != 0 && rule.combine == collective::Reduction::kSum && op.results.size() == 1) {
+        BindSum(v, {shard, sharding, pending});
+        continue;
+      }
       if (pending != 0) {
         emitter_.set_cause({Cause::Kind::kPartial, &op, index, sharding, want[i]});
-        shard = Combine(v, shard, rule.combine, pending, sharding);
+        shard = Combine(v, shard, rule.combine, pending, sharding, want[i]);
       }
       if (sharding != want[i]) {
         emitter_.set_cause({Cause::Kind::kResult, &op, index, sharding, want[i]});
@@ -289,8 +447,8 @@ class Partitioner {
 
   // Partial results to whole ones; `sharding` becomes what they have then.
   ir::Value* Combine(const ir::Value* v, ir::Value* partial, collective::Reduction reduction,
-                     AxisSet pending, Sharding& sharding) {
-    CombinePlan plan = PlanCombine(v->type, sharding, shardings_[v->id], pending, program_.mesh);
+                     AxisSet pending, Sharding& sharding, const Sharding& want) {
+    CombinePlan plan = PlanCombine(v->type, sharding, want, pending, program_.mesh);
     for (const auto& scatter : plan.scatters) {
       partial = emitter_.ReduceScatter(partial, reduction, scatter.dim, scatter.axes);
     }
@@ -315,6 +473,10 @@ class Partitioner {
       }
       std::vector<ir::Value*> values;
       for (size_t i = 0; i < op->operands.size(); ++i) {
+        if (Accumulates(op->operand(i))) {
+          values.push_back(locals_[op->operand(i)->id].shard);
+          continue;
+        }
         SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, Get(op->operand(i), wants[i], *op, i));
         values.push_back(shard);
       }
@@ -324,6 +486,43 @@ class Partitioner {
     emitter_.b().set_region(outer);
     emitter_.b().set_location(location);
     return absl::OkStatus();
+  }
+
+  // Whether `v` is the next state of a loop, and partial.
+  bool Accumulates(const ir::Value* v) const {
+    return v->def != nullptr && locals_[v->id].pending != 0 &&
+           deferral_.FindAccumulator(v->def) != nullptr;
+  }
+
+  // Before the loop: what was hoisted out of it, and the first parts of what it sums up.
+  absl::Status Prepare(const ir::Op& op, ir::Op* loop, const std::vector<Loop::Hoisted>& hoisted) {
+    for (const Loop::Hoisted& state : hoisted) {
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard,
+                                Get(op.operand(state.index), state.sharding, op, state.index));
+      loop->operands.push_back(shard);
+      module_->AddResult(loop, shard->type);
+      module_->AddArgument(loop->regions[0], shard->type);
+      loop->regions[1]->terminator()->operands.push_back(state.argument);
+    }
+    const std::vector<ir::Value*>& next = op.regions[1]->terminator()->operands;
+    for (size_t i = 0; i < next.size(); ++i) {
+      if (!Accumulates(next[i])) continue;
+      const Local& parts = locals_[next[i]->id];
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * first, Get(op.operand(i), parts.sharding, op, i));
+      if (!IsZero(op.operand(i))) first = OnOneDevice(first, parts.pending);
+      loop->operands[i] = first;
+      loop->results[i]->type = first->type;
+      loop->regions[0]->arguments[i]->type = first->type;
+    }
+    return absl::OkStatus();
+  }
+
+  // The first device of `axes` has `x`, the others have zero: parts of x.
+  ir::Value* OnOneDevice(ir::Value* x, AxisSet axes) {
+    ir::Builder& b = emitter_.b();
+    ir::Value* zero = b.SplatInt(ir::Type::Scalar(ElementType::kI32), 0);
+    ir::Value* is_first = b.Compare("EQ", emitter_.Coordinate(program_.mesh.ToList(axes)), zero);
+    return b.Select(b.BroadcastInDim(is_first, x->type.dims, {}), x, b.SplatInt(x->type, 0));
   }
 
   absl::Status While(const ir::Op& op) {
@@ -345,8 +544,25 @@ class Partitioner {
     ir::Op* loop = emitter_.b().Create(ir::OpKind::kWhile, operands, types);
     const std::vector<Sharding> scalar = {Sharding::Replicated(0)};
     SHARDWAY_RETURN_IF_ERROR(Body(*op.regions[0], module_->AddRegion(loop), scalar));
-    SHARDWAY_RETURN_IF_ERROR(Body(body, module_->AddRegion(loop), state));
-    for (size_t i = 0; i < op.results.size(); ++i) Bind(op.result(i), loop->result(i), state[i]);
+    ir::Region* new_body = module_->AddRegion(loop);
+    loops_.push_back({&body, new_body, scopes_.size(), {}});
+    SHARDWAY_RETURN_IF_ERROR(Body(body, new_body, state));
+    const std::vector<Loop::Hoisted> hoisted = std::move(loops_.back().hoisted);
+    loops_.pop_back();
+    SHARDWAY_RETURN_IF_ERROR(Prepare(op, loop, hoisted));
+    // What prepares the loop was written after it.
+    std::vector<ir::Op*>& outer = emitter_.b().region()->ops;
+    const auto at = std::find(outer.begin(), outer.end(), loop);
+    std::rotate(at, at + 1, outer.end());
+    for (size_t i = 0; i < op.results.size(); ++i) {
+      const ir::Value* next = body.terminator()->operand(i);
+      if (Accumulates(next)) {
+        const Local& parts = locals_[next->id];
+        BindSum(op.result(i), {loop->result(i), parts.sharding, parts.pending});
+      } else {
+        Bind(op.result(i), loop->result(i), state[i]);
+      }
+    }
     return absl::OkStatus();
   }
 
@@ -373,12 +589,14 @@ class Partitioner {
   const Rules& rules_;
   const std::vector<Sharding>& shardings_;
   Liveness live_;
+  Deferral deferral_;
   std::vector<Local> locals_;  // by Value::id
   std::unique_ptr<ir::Module> module_;
   ir::Function* main_;
   Emitter emitter_;
   ir::Cloner locations_;
   std::vector<absl::flat_hash_map<std::pair<uint32_t, Sharding>, ir::Value*>> scopes_;
+  std::vector<Loop> loops_;  // innermost last
 };
 
 }  // namespace

@@ -39,16 +39,28 @@ std::vector<std::pair<int64_t, int64_t>> PermutePairs(const Mesh& mesh, const Sh
   return pairs;
 }
 
+ir::Value* PadDim(Emitter& e, ir::Value* x, int dim, int64_t size) {
+  if (x->type.dims[dim] >= size) return x;
+  std::vector<int64_t> low(x->type.rank()), high(x->type.rank());
+  high[dim] = size - x->type.dims[dim];
+  return e.b().Pad(x, e.b().SplatInt(ir::Type::Scalar(x->type.element), 0), low, high);
+}
+
+// Drops the padding that joined tiles end in.
+ir::Value* CutTo(Emitter& e, ir::Value* x, const ReshardStep& step) {
+  if (x->type.dims[step.dim] <= step.shard[step.dim]) return x;
+  std::vector<int64_t> starts(x->type.rank());
+  std::vector<int64_t> limits(x->type.dims.begin(), x->type.dims.end());
+  limits[step.dim] = step.shard[step.dim];
+  return e.b().Slice(x, starts, limits);
+}
+
 }  // namespace
 
 ir::Value* SliceTile(Emitter& e, ir::Value* x, int dim, int64_t tile, const AxisList& axes) {
   ir::Builder& b = e.b();
   const int64_t total = tile * e.mesh().SizeOf(axes);
-  if (total > x->type.dims[dim]) {
-    std::vector<int64_t> low(x->type.rank()), high(x->type.rank());
-    high[dim] = total - x->type.dims[dim];
-    x = b.Pad(x, b.SplatInt(ir::Type::Scalar(x->type.element), 0), low, high);
-  }
+  x = PadDim(e, x, dim, total);
   if (total == tile && x->type.dims[dim] == tile) return x;
   const ir::Type i32 = ir::Type::Scalar(ElementType::kI32);
   ir::Value* zero = b.SplatInt(i32, 0);
@@ -65,26 +77,30 @@ ir::Value* EmitReshard(Emitter& e, ir::Value* local, const ir::Type& type, const
   const Mesh& mesh = e.mesh();
   if (type.num_elements() == 0) return e.b().SplatInt(sharding::LocalType(type, to, mesh), 0);
   const Sharding* before = &from;
-  const auto steps = PlanReshard(type, from, to, mesh);
-  for (const ReshardStep& step : steps) {
-    const ir::Type after = sharding::LocalType(type, step.after, mesh);
+  const ReshardPlan plan = PlanReshard(type, from, to, mesh);
+  for (const ReshardStep& step : plan.steps) {
+    const int64_t n = mesh.SizeOf(step.axes);
     switch (step.kind) {
       case ReshardStep::Kind::kSlice:
-        local = SliceTile(e, local, step.dim, after.dims[step.dim], step.axes);
+        local = SliceTile(e, local, step.dim, step.shard[step.dim], step.axes);
         break;
       case ReshardStep::Kind::kAllGather:
-        local = e.AllGather(local, step.dim, step.axes);
-        if (local->type.dims[step.dim] > after.dims[step.dim]) {
-          std::vector<int64_t> starts(after.rank());
-          local = e.b().Slice(local, starts, after.dims);
-        }
+        local = CutTo(e, e.AllGather(local, step.dim, step.axes), step);
         break;
       case ReshardStep::Kind::kAllToAll:
-        local = e.AllToAll(local, step.to_dim, step.dim, step.axes);
+        local = PadDim(e, local, step.to_dim, step.shard[step.to_dim] * n);
+        local = CutTo(e, e.AllToAll(local, step.to_dim, step.dim, step.axes), step);
         break;
       case ReshardStep::Kind::kPermute:
         local = e.Permute(local, PermutePairs(mesh, *before, step.after, manual));
         break;
+      case ReshardStep::Kind::kRetile: {
+        const int64_t tiles[] = {local->type.dims[step.dim]};
+        const HaloPlan halo =
+            PlanHalo(RetileNeeds(type.dims[step.dim], n, step.shard[step.dim]), tiles);
+        local = EmitHalo(e, halo, {&local, 1}, step.dim, step.axes, nullptr);
+        break;
+      }
     }
     before = &step.after;
   }

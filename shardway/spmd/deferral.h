@@ -1,0 +1,54 @@
+// Which sums may stay *unreduced*: every device of some axes holds a part, and what is done to the
+// parts, linear as it is, is done to the sum.
+//
+//   a·b + c·d, all contracted over x     one all-reduce of the sum of parts, not two
+//   loop { s = s + a·b }                 the state is a part; one all-reduce after the loop
+//   -(a·b), wanted split over x          one reduce-scatter, where it is wanted
+//
+// Only what the program says is here: uses and loops. Whether a value really is partial is known
+// when it is computed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "shardway/ir/module.h"
+
+namespace shardway::spmd {
+
+class Deferral {
+ public:
+  explicit Deferral(const ir::Module& module);
+
+  // Whether the only use of `v` is by an operator of the same region that may be done on parts.
+  bool MayWait(const ir::Value* v) const;
+
+  // `add`, when a loop does nothing with state `index` but s + u in `add`.
+  struct Accumulator {
+    const ir::Op* loop;
+    int index;
+    int added;  // which operand of `add` is u
+  };
+  const Accumulator* FindAccumulator(const ir::Op* add) const;
+
+  // For one computation of `v` how often its sum is combined: less than 1 on the way to an
+  // accumulator.
+  double Share(const ir::Value* v) const;
+
+ private:
+  struct Uses {
+    const ir::Op* user = nullptr;  // the last one
+    int count = 0;
+  };
+  void Walk(const ir::Region& region);
+  void FindAccumulators(const ir::Op& loop);
+
+  std::vector<Uses> uses_;  // by Value::id
+  absl::flat_hash_map<const ir::Op*, Accumulator> accumulators_;
+};
+
+// Whether `v` is zero everywhere: a constant, or one that is broadcast.
+bool IsZero(const ir::Value* v);
+
+}  // namespace shardway::spmd
