@@ -70,11 +70,11 @@ class Chooser {
       const FactorAxes asked = candidate;
       Normalize(candidate);
       if (candidate != asked) Move(asked, candidate, price);
-      if (rule_.Exchanges(candidate)) {
+      if (rule_.Exchanges(candidate, mesh_)) {
         // Edges may cost more than the whole, or than moving the split elsewhere.
         FactorAxes still = candidate;
         for (size_t f = 0; f < still.size(); ++f) {
-          if (rule_.factors[f].window) still[f].clear();
+          if (rule_.Exchanges(static_cast<int>(f), candidate, mesh_)) still[f].clear();
         }
         Move(candidate, still, price);
         price(std::move(still));
@@ -170,7 +170,8 @@ class Chooser {
           bool full = true;  // all the factors before are split in full
           for (int f : factors) {
             const int64_t size = rule_.factors[f].size;
-            while (!axes[f].empty() && (!full || size % mesh_.SizeOf(axes[f]) != 0)) {
+            const bool whole = rule_.factors[f].border && f == factors[0];
+            while (!axes[f].empty() && (!full || (!whole && size % mesh_.SizeOf(axes[f]) != 0))) {
               axes[f].pop_back();
               changed = true;
             }
@@ -223,7 +224,7 @@ class Chooser {
 
   // Whether everything is as it must be already.
   bool Free(const FactorAxes& axes) const {
-    if (PendingAxes(rule_, axes) != 0 || rule_.Exchanges(axes)) return false;
+    if (PendingAxes(rule_, axes) != 0 || rule_.Exchanges(axes, mesh_)) return false;
     for (const Tensor& t : tensors_) {
       if (!t.is_cheap && FromFactors(rule_, *t.factors, axes, mesh_) != *t.sharding) return false;
     }
@@ -233,7 +234,7 @@ class Chooser {
   double Cost(const FactorAxes& axes) const {
     const AxisSet pending = PendingAxes(rule_, axes);
     double cost = Work(axes);
-    if (rule_.Exchanges(axes)) cost += RoomOf(op_.kind).exchange(op_, rule_, axes, mesh_);
+    if (rule_.Exchanges(axes, mesh_)) cost += RoomOf(op_.kind).exchange(op_, rule_, axes, mesh_);
     for (const Tensor& t : tensors_) {
       if (!t.type->is_tensor() || t.type->rank() == 0) {
         if (t.is_result && pending != 0) cost += share_ * kCollectivePrice;
@@ -285,6 +286,7 @@ class Chooser {
   }
 
   double Work(const FactorAxes& axes) const {
+    if (op_.kind == ir::OpKind::kReshape) return 0;
     double elements = 1;
     for (size_t f = 0; f < axes.size(); ++f) {
       elements *=

@@ -14,9 +14,15 @@ TensorFactors OpRule::NewTensor(const ir::Type& type, Factor::Kind kind) {
   return tensor;
 }
 
-bool OpRule::Exchanges(const FactorAxes& axes) const {
+bool OpRule::Exchanges(int factor, const FactorAxes& axes, const Mesh& mesh) const {
+  const Factor& f = factors[factor];
+  if (axes[factor].empty()) return false;
+  return f.window || (f.border && f.size % mesh.SizeOf(axes[factor]) != 0);
+}
+
+bool OpRule::Exchanges(const FactorAxes& axes, const Mesh& mesh) const {
   for (size_t f = 0; f < factors.size(); ++f) {
-    if (factors[f].window && !axes[f].empty()) return true;
+    if (Exchanges(static_cast<int>(f), axes, mesh)) return true;
   }
   return false;
 }
@@ -55,6 +61,11 @@ void ProjectFactors(const OpRule& rule, const TensorFactors& tensor, const Shard
       out[factors[0]] = axes;
       continue;
     }
+    if (!factors.empty() && rule.factors[factors[0]].border &&
+        rule.factors[factors[0]].size % mesh.size(axes[0]) != 0) {
+      out[factors[0]] = axes;
+      continue;
+    }
     size_t at = 0;
     for (int f : factors) {
       int64_t left = rule.factors[f].size;
@@ -76,7 +87,8 @@ Sharding FromFactors(const OpRule& rule, const TensorFactors& tensor, const Fact
     for (int f : factors) {
       const int64_t count = mesh.SizeOf(axes[f]);
       const int64_t size = rule.factors[f].size;
-      if (factors.size() > 1 && size % count != 0) break;
+      if (factors.size() > 1 && size % count != 0 && !(rule.factors[f].border && f == factors[0]))
+        break;
       sharding.dims[d].insert(sharding.dims[d].end(), axes[f].begin(), axes[f].end());
       if (count != size) break;
     }

@@ -35,6 +35,9 @@ struct Factor {
   int64_t size = 1;
   Kind kind = Kind::kPassThrough;
   bool window = false;
+  // The major factor of several in a dimension, which may still be split where it does not divide:
+  // the dimension is then split as a whole, and its room moves the borders of the tiles (reshape).
+  bool border = false;
 };
 
 // Per dimension: its factors, major to minor. A dimension without factors is of size 1.
@@ -58,7 +61,8 @@ struct OpRule {
     return static_cast<int>(factors.size()) - 1;
   }
   // Whether parts must exchange edges when the factors are split so.
-  bool Exchanges(const FactorAxes& axes) const;
+  bool Exchanges(const FactorAxes& axes, const Mesh& mesh) const;
+  bool Exchanges(int factor, const FactorAxes& axes, const Mesh& mesh) const;
   // A tensor all of whose dimensions are new factors of this kind.
   TensorFactors NewTensor(const ir::Type& type, Factor::Kind kind = Factor::Kind::kPassThrough);
 };

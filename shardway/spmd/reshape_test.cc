@@ -8,6 +8,7 @@ namespace shardway::spmd {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::vector<int64_t> Sizes(const OpRule& rule, const absl::InlinedVector<int, 1>& dim) {
@@ -59,6 +60,23 @@ TEST(Reshape, AxesMayFallBetweenFactors) {
   ir::Value* r = p.b.Reshape(v, std::vector<int64_t>{2, 8});
   p.Return({r});
   EXPECT_EQ(p.ShardingOf(r), "[{y:(1)2}, {y:(2)2}]");
+  EXPECT_THAT(p.Collectives(), IsEmpty());
+}
+
+TEST(Reshape, UnevenTilesMoveTheirBordersByPermutes) {
+  TestProgram p;
+  ir::Value* v = p.Argument({129, 64}, Sharding{{kY, {}}});
+  ir::Value* r = p.b.Reshape(v, std::vector<int64_t>{258, 32});
+  p.Return({r});
+  EXPECT_EQ(p.ShardingOf(r), "[{y}, {}]");
+  // Tiles of 66 rows of 32 elements become tiles of 65: the last part misses three.
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("collective_permute f32[1,3,32]")));
+}
+
+TEST(Reshape, UnevenTilesWithTheSameBordersStayWhereTheyAre) {
+  TestProgram p;
+  ir::Value* v = p.Argument({131, 64}, Sharding{{kY, {}}});
+  p.Return({p.b.Reshape(v, std::vector<int64_t>{262, 32})});
   EXPECT_THAT(p.Collectives(), IsEmpty());
 }
 

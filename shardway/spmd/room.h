@@ -66,6 +66,8 @@ OpRule ElementwiseRule(const ir::Op&);
 OpRule BroadcastRule(const ir::Op&);
 OpRule TransposeRule(const ir::Op&);
 OpRule ReshapeRule(const ir::Op&);
+LocalResults EmitReshape(LocalOp&);
+double ReshapeExchange(const ir::Op&, const OpRule&, const FactorAxes&, const Mesh&);
 OpRule ReduceRule(const ir::Op&);
 LocalResults EmitReduce(LocalOp&);
 OpRule DotGeneralRule(const ir::Op&);

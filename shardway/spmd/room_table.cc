@@ -8,7 +8,7 @@ const Room& RoomOf(ir::OpKind kind) {
   static constexpr Room kElementwise = {ElementwiseRule, EmitAsIs};
   static constexpr Room kBroadcast = {BroadcastRule, EmitAsIs};
   static constexpr Room kTranspose = {TransposeRule, EmitAsIs};
-  static constexpr Room kReshape = {ReshapeRule, EmitAsIs};
+  static constexpr Room kReshape = {ReshapeRule, EmitReshape, ReshapeExchange};
   static constexpr Room kReduce = {ReduceRule, EmitReduce};
   static constexpr Room kDotGeneral = {DotGeneralRule, EmitDotGeneral};
   static constexpr Room kIota = {IotaRule, EmitIota};
