@@ -129,7 +129,7 @@ double ReduceWindowExchange(const ir::Op& op, const OpRule& rule, const FactorAx
 }
 
 LocalResults EmitReduceWindow(LocalOp& local) {
-  if (!local.rule.Exchanges(local.axes)) return EmitAsIs(local);
+  if (!local.rule.Exchanges(local.axes, local.mesh())) return EmitAsIs(local);
   const Windows windows = ReduceWindows(local.op);
   if (const auto dim = ScanDimension(windows)) {
     return EmitScan(local, *dim, ScanOf(*windows[*dim]) == Scan::kForward);

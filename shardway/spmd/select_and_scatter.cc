@@ -158,7 +158,7 @@ double SelectAndScatterExchange(const ir::Op& op, const OpRule& rule, const Fact
 }
 
 LocalResults EmitSelectAndScatter(LocalOp& local) {
-  if (!local.rule.Exchanges(local.axes)) return EmitAsIs(local);
+  if (!local.rule.Exchanges(local.axes, local.mesh())) return EmitAsIs(local);
   Emitter& e = local.e;
   const ir::Type element = ir::Type::Scalar(local.op.operand(0)->type.element);
   const double infinity = std::numeric_limits<double>::infinity();
