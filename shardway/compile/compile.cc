@@ -26,11 +26,17 @@ namespace {
 
 using spmd::Sharding;
 
-// Propagation may have split what the boundary cannot: JAX takes only sizes that divide.
-void MakeEven(const ir::Type& type, const sharding::Mesh& mesh, Sharding& sharding) {
+// Propagation may have split an argument or a result as JAX cannot say: it takes only sizes that
+// divide and, where it did not choose the split itself, only whole axes of its meshes.
+void SettleBoundary(const ir::Value* v, const spmd::Program& program, Sharding& sharding) {
+  if (!v->type.is_tensor()) return;
+  const sharding::Mesh& mesh = program.mesh;
+  const auto annotation = program.annotations.find(v->id);
+  const bool chosen = annotation != program.annotations.end() && annotation->second.open == 0;
   for (int d = 0; d < sharding.rank(); ++d) {
     auto& axes = sharding.dims[d];
-    while (!axes.empty() && type.dims[d] % mesh.SizeOf(axes) != 0) axes.pop_back();
+    while (!axes.empty() && v->type.dims[d] % mesh.SizeOf(axes) != 0) axes.pop_back();
+    if (!chosen) axes = mesh.WholeAxes(axes);
   }
 }
 
@@ -167,12 +173,8 @@ absl::StatusOr<Partitioned> CompileWith(const Request& asked, const Options& opt
   spmd::Decisions decisions;
   std::vector<Sharding> shardings = Propagate(program, rules, explain ? &decisions : nullptr);
   const std::vector<ir::Value*>& returned = main.body->terminator()->operands;
-  for (const ir::Value* v : main.arguments()) {
-    if (v->type.is_tensor()) MakeEven(v->type, program.mesh, shardings[v->id]);
-  }
-  for (const ir::Value* v : returned) {
-    if (v->type.is_tensor()) MakeEven(v->type, program.mesh, shardings[v->id]);
-  }
+  for (const ir::Value* v : main.arguments()) SettleBoundary(v, program, shardings[v->id]);
+  for (const ir::Value* v : returned) SettleBoundary(v, program, shardings[v->id]);
   if (options.observer != nullptr) {
     options.observer->OnStage(module->name, "3-propagated.mlir",
                               WriteWithShardings(program, shardings));

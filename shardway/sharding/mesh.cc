@@ -146,6 +146,20 @@ void Mesh::Name(std::string name, AxisList atoms) {
   names_.emplace_back(std::move(name), std::move(atoms));
 }
 
+AxisList Mesh::WholeAxes(const AxisList& axes) const {
+  if (names_.empty()) return axes;
+  size_t whole = 0;
+  for (size_t longest = 1; longest > 0; whole += longest) {
+    longest = 0;
+    for (const auto& [name, atoms] : names_) {
+      const bool here = atoms.size() <= axes.size() - whole &&
+                        std::equal(atoms.begin(), atoms.end(), axes.begin() + whole);
+      if (here) longest = std::max(longest, atoms.size());
+    }
+  }
+  return AxisList(axes.begin(), axes.begin() + whole);
+}
+
 std::string Mesh::ToString(const AxisList& axes) const {
   std::vector<std::string> parts;
   for (size_t i = 0; i < axes.size();) {

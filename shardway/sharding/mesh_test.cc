@@ -102,6 +102,19 @@ TEST(Strides, OfAnyPermutedIotaDescribeIt) {
   }
 }
 
+TEST(Mesh, WholeAxesAreThoseOfTheUser) {
+  Mesh mesh = *Mesh::Make(8, std::vector<Stride>{{2, 4}, {4, 1}});
+  ASSERT_EQ(mesh.num_atoms(), 3);
+  EXPECT_EQ(mesh.WholeAxes({0, 1}), (AxisList{0, 1}));  // nothing is named
+  mesh.Name("x", {0});
+  mesh.Name("y", {1, 2});
+  EXPECT_EQ(mesh.WholeAxes({0, 1}), AxisList{0});
+  EXPECT_EQ(mesh.WholeAxes({0, 1, 2}), (AxisList{0, 1, 2}));
+  EXPECT_EQ(mesh.WholeAxes({1}), AxisList{});
+  EXPECT_EQ(mesh.WholeAxes({1, 2, 0}), (AxisList{1, 2, 0}));
+  EXPECT_EQ(mesh.WholeAxes({2, 1}), AxisList{});
+}
+
 TEST(MeshStrides, ReadExplicitDeviceOrders) {
   ir::SdyMesh mesh = XY(2, 2);
   mesh.device_ids = {0, 2, 1, 3};
