@@ -81,7 +81,8 @@ class Mesh {
   // Names for people: atoms print as the axes of the first mesh named here, sub-axes as x:(1)2.
   void Name(std::string name, AxisList atoms);
   const std::vector<std::pair<std::string, AxisList>>& names() const { return names_; }
-  // The longest prefix of `axes` that is made of whole named axes; all of it where nothing is named.
+  // The longest prefix of `axes` that is made of whole named axes; all of it where nothing is
+  // named.
   AxisList WholeAxes(const AxisList& axes) const;
   // "x", "x,y", "x:(2)2"; "#3" for an atom without a name.
   std::string ToString(const AxisList& axes) const;
