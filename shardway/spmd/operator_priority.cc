@@ -5,9 +5,9 @@ namespace {
 
 constexpr OperatorPriority kElementwise = {0, 0};
 constexpr OperatorPriority kRearranging = {1, 1};
-constexpr OperatorPriority kResizing = {2, 2};
-constexpr OperatorPriority kContraction = {3, 3};
-constexpr OperatorPriority kBroadcast = {2, 4};
+constexpr OperatorPriority kOther = {2, 2};
+constexpr OperatorPriority kBroadcast = {2, 3};
+constexpr OperatorPriority kReduction = {3, 2};
 
 // sdy.propagation_barrier says which directions it lets pass, one bit for each.
 OperatorPriority OfBarrier(const ir::Op& op) {
@@ -33,10 +33,9 @@ OperatorPriority PriorityOf(const ir::Op& op) {
     case K::kBroadcastInDim:
       return kBroadcast;
     case K::kCustomCall:
-      return IsConversion(op) ? kRearranging : kContraction;
-    case K::kDotGeneral:
-    case K::kConvolution:
-      return kContraction;
+      return IsConversion(op) ? kRearranging : kOther;
+    case K::kReduce:
+      return kReduction;
     case K::kAllGather:
     case K::kAllReduce:
     case K::kAllToAll:
@@ -44,13 +43,14 @@ OperatorPriority PriorityOf(const ir::Op& op) {
     case K::kCollectiveBroadcast:
     case K::kCollectivePermute:
     case K::kConcatenate:
+    case K::kConvolution:
     case K::kCrossReplicaSum:
+    case K::kDotGeneral:
     case K::kDynamicSlice:
     case K::kDynamicUpdateSlice:
     case K::kFft:
     case K::kGather:
     case K::kPad:
-    case K::kReduce:
     case K::kReduceScatter:
     case K::kReduceWindow:
     case K::kScatter:
@@ -58,7 +58,7 @@ OperatorPriority PriorityOf(const ir::Op& op) {
     case K::kSlice:
     case K::kSort:
     case K::kTriangularSolve:
-      return kResizing;
+      return kOther;
     default:
       return kElementwise;  // what is not known has only dimensions that need replication
   }

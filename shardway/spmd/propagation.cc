@@ -1,6 +1,7 @@
 #include "shardway/spmd/propagation.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <iterator>
 #include <set>
@@ -104,53 +105,60 @@ class Propagator {
   void Push(uint32_t n) {
     if (queued_[n]) return;
     queued_[n] = true;
-    queue_.push_back(n);
+    queues_[graph_.nodes()[n].level()].push_back(n);
   }
 
+  // Earlier levels always go first: what a contraction has brought to a value passes on through all
+  // elementwise operators before the next contraction decides.
   void Fixpoint() {
-    while (!queue_.empty()) {
-      const uint32_t n = queue_.front();
-      queue_.pop_front();
+    for (int level = 0; level < kPropagationLevels;) {
+      std::deque<uint32_t>& queue = queues_[level];
+      if (queue.empty()) {
+        ++level;
+        continue;
+      }
+      const uint32_t n = queue.front();
+      queue.pop_front();
       queued_[n] = false;
       Step(graph_.nodes()[n]);
+      level = 0;
     }
   }
 
-  // What the node's tensors offer each other. Of two lists of axes for one factor the longer one
-  // where one is a prefix of the other; otherwise the one of more parts, then that of the larger
-  // tensor, then the first.
+  // What the node's tensors offer each other. Where two disagree about a factor, that of the finer
+  // tensor counts (more parts), then that of the larger one, then the first: for all factors alike,
+  // so that the halves of two shardings are not mixed into one that nobody has.
   void Step(const PropagationNode& node) {
+    order_.clear();
+    for (size_t t = 0; t < node.tensors.size(); ++t) {
+      const Sharding& sharding = shardings_[node.tensors[t]->id];
+      if (!sharding.replicated()) order_.push_back({mesh_.SizeOf(sharding.used()), t});
+    }
+    if (order_.empty()) return;
+    std::stable_sort(order_.begin(), order_.end(), [&](const auto& a, const auto& b) {
+      if (a.first != b.first) return a.first > b.first;
+      return Elements(node, a.second) > Elements(node, b.second);
+    });
     const size_t num_factors = node.rule->factors.size();
     offered_.assign(num_factors, {});
     offering_.assign(num_factors, 0);
-    bool any = false;
-    for (size_t t = 0; t < node.tensors.size(); ++t) {
-      const ir::Value* v = node.tensors[t];
-      if (shardings_[v->id].replicated()) continue;
-      any = true;
-      Project(node, t, late_[v->id]);
+    for (const auto& [parts, t] : order_) {
+      Project(node, t, late_[node.tensors[t]->id]);
       for (size_t f = 0; f < num_factors; ++f) {
-        if (!Better(node, f, t)) continue;
+        if (mine_[f].size() <= offered_[f].size() || !IsPrefix(offered_[f], mine_[f])) continue;
         offered_[f] = mine_[f];
         offering_[f] = t;
       }
     }
-    if (!any) return;
     for (int f : node.rule->blocked) offered_[f].clear();
     for (size_t t = 0; t < node.tensors.size(); ++t) {
       if (node.LevelOf(t) <= level_) Take(node, t);
     }
   }
 
-  bool Better(const PropagationNode& node, size_t f, size_t t) const {
-    if (mine_[f].empty()) return false;
-    if (offered_[f].empty()) return true;
-    if (IsPrefix(offered_[f], mine_[f])) return mine_[f].size() > offered_[f].size();
-    if (IsPrefix(mine_[f], offered_[f])) return false;
-    const int64_t mine = mesh_.SizeOf(mine_[f]);
-    const int64_t best = mesh_.SizeOf(offered_[f]);
-    if (mine != best) return mine > best;
-    return node.tensors[t]->type.num_elements() > node.tensors[offering_[f]]->type.num_elements();
+  static int64_t Elements(const PropagationNode& node, size_t t) {
+    const ir::Type& type = node.tensors[t]->type;
+    return type.is_tensor() ? type.num_elements() : 0;
   }
 
   // The axes of each factor in tensor `t`, dimensions in `without` left out, into mine_.
@@ -237,10 +245,11 @@ class Propagator {
   std::vector<AxisSet> barred_;
   std::set<int64_t> rounds_ = {0};
   int level_ = 0;
-  std::deque<uint32_t> queue_;
+  std::array<std::deque<uint32_t>, kPropagationLevels> queues_;  // by the level of a node
   std::vector<bool> queued_;
-  FactorAxes offered_, mine_;     // scratch
-  std::vector<size_t> offering_;  // the tensor that each offer comes from
+  FactorAxes offered_, mine_;                      // scratch
+  std::vector<size_t> offering_;                   // the tensor that each offer comes from
+  std::vector<std::pair<int64_t, size_t>> order_;  // parts of a tensor, and its place in the node
 };
 
 }  // namespace

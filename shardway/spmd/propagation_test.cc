@@ -187,6 +187,47 @@ TEST(Propagation, OfTwoThatDisagreeTheFinerOneIsOffered) {
   EXPECT_EQ(p.ShardingOf(sum), "[{y}, {}]");
 }
 
+TEST(Propagation, TwoShardingsAreNotMixedIntoAThird) {
+  TestProgram p;
+  ir::Value* a = p.Argument({8, 8}, Sharding{{kX, kY}});
+  ir::Value* b = p.Argument({8, 8}, Sharding{{kY, kX}});
+  ir::Value* sum = p.b.Binary(ir::OpKind::kAdd, a, b);
+  p.Return({sum});
+  EXPECT_EQ(p.ShardingOf(sum), "[{x}, {y}]");
+}
+
+// Layers with an elementwise operator between: the batch arrives at the second contraction before
+// that one looks at its weights, whose contracting dimension is split (ZeRO).
+TEST(Propagation, WhatAContractionBringsPassesOnBeforeTheNextOne) {
+  TestProgram p;
+  ir::Value* x = p.Argument({8, 16}, Sharding{{kY, {}}});
+  ir::Value* w = p.Argument({16, 16}, Sharding{{kY, {}}});
+  ir::Value* v = p.Argument({16, 16}, Sharding{{kY, {}}});
+  ir::Value* h = p.b.Unary(ir::OpKind::kTanh, Dot(p.b, x, w, 1, 0, {8, 16}));
+  ir::Value* out = p.b.Unary(ir::OpKind::kTanh, Dot(p.b, h, v, 1, 0, {8, 16}));
+  p.Return({out});
+  EXPECT_EQ(p.ShardingOf(h), "[{y}, {}]");
+  EXPECT_EQ(p.ShardingOf(out), "[{y}, {}]");
+}
+
+// The bias of a sharded optimizer says nothing about the activations whose sum its gradient is.
+TEST(Propagation, ReductionsGiveTheirOperandLast) {
+  TestProgram p;
+  ir::Value* x = p.Argument({8, 16}, Sharding{{kX, {}}});
+  ir::Value* w = p.Argument({16, 8}, Sharding{{{}, {}}});
+  ir::Value* h = Dot(p.b, x, w, 1, 0, {8, 8});
+  ir::Value* zero = p.b.Splat(TestProgram::F32({}), 0);
+  ir::Value* operands[] = {h, zero};
+  ir::AttrDict attributes;
+  ir::Set(attributes, "dimensions", std::vector<int64_t>{0});
+  const ir::Type row = TestProgram::F32({8});
+  ir::Op* sum = p.b.Create(ir::OpKind::kReduce, operands, {&row, 1}, std::move(attributes));
+  BuildReducer(p.module.get(), p.module->AddRegion(sum), collective::Reduction::kSum,
+               ElementType::kF32);
+  p.Return({p.Constrain(sum->result(), Sharding{{kX}})});
+  EXPECT_EQ(p.ShardingOf(h), "[{x}, {}]");
+}
+
 TEST(Propagation, CrossesBranches) {
   TestProgram p;
   ir::Value* x = p.Argument({8, 8}, Sharding{{kX, {}}});
