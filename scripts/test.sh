@@ -30,6 +30,7 @@ sanitize() { # SANITIZERS BUILD_DIRECTORY
   fi
   scripts/build.sh "$2" "-DSHARDWAY_SANITIZE=$1" "${targets[@]}"
   export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
+  export LSAN_OPTIONS=suppressions=$PWD/scripts/lsan_suppressions.txt:print_suppressions=0
   export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
   # Forked children of tests have threads too.
   export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:suppressions=$PWD/scripts/tsan_suppressions.txt"

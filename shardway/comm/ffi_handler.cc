@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "shardway/base/raw_enum.h"
 #include "shardway/comm/communicator_impl.h"
+#include "shardway/comm/ffi_version.h"
 #include "shardway/comm/float_mode.h"
 #include "xla/ffi/api/c_api.h"
 
@@ -259,19 +259,12 @@ absl::StatusOr<Outcome> FileFrame(FrameContext* context) {
                              .context = context});
 }
 
-// XLA asks every handler which interface it was written for.
-bool AnswerMetadata(XLA_FFI_CallFrame* frame) {
-  XLA_FFI_Extension_Base* extension = frame->extension_start;
-  if (extension == nullptr || RawEnum(extension->type) != XLA_FFI_Extension_Metadata) return false;
-  XLA_FFI_Metadata* metadata = reinterpret_cast<XLA_FFI_Metadata_Extension*>(extension)->metadata;
-  metadata->api_version.major_version = XLA_FFI_API_MAJOR;
-  metadata->api_version.minor_version = XLA_FFI_API_MINOR;
-  metadata->traits = 0;
-  return true;
-}
-
 XLA_FFI_Error* HandleCollective(XLA_FFI_CallFrame* frame) {
-  if (AnswerMetadata(frame)) return nullptr;
+  if (XLA_FFI_Metadata* metadata = MetadataOf(frame)) {
+    AnswerVersion(frame, metadata);
+    metadata->traits = 0;
+    return nullptr;
+  }
   if (frame->stage != XLA_FFI_ExecutionStage_EXECUTE) return nullptr;
   FrameContext context{frame};
   const absl::StatusOr<Outcome> outcome = FileFrame(&context);

@@ -7,6 +7,7 @@
 #include <map>
 #include <thread>
 
+#include "shardway/comm/ffi_version.h"
 #include "shardway/device/pjrt_test_plugins.h"
 #include "shardway/device/pjrt_types.h"
 #include "xla/ffi/api/ffi.h"
@@ -205,8 +206,8 @@ XLA_FFI_DEFINE_HANDLER(DoubleItHandler, DoubleIt,
 
 // What collectives rely on: handlers are called, and learn their launch and their device.
 TEST_P(PjrtClientTest, CustomCallsReachOurHandlers) {
-  const absl::Status registered =
-      client_->RegisterHandler("shardway.test.double", reinterpret_cast<void*>(DoubleItHandler));
+  const absl::Status registered = client_->RegisterHandler(
+      "shardway.test.double", reinterpret_cast<void*>(&comm::AnyVersion<DoubleItHandler>));
   if (absl::IsUnimplemented(registered)) GTEST_SKIP() << registered;
   ASSERT_TRUE(registered.ok()) << registered;
   auto program = client_->Compile(R"(module @m { func.func public @main(%a: tensor<2xf32>) ->
@@ -215,11 +216,6 @@ TEST_P(PjrtClientTest, CustomCallsReachOurHandlers) {
         backend_config = {}} : (tensor<2xf32>) -> tensor<2xf32>
     return %r : tensor<2xf32> } })",
                                   "");
-  if (absl::IsNotFound(program.status()) && std::string(GetParam().name) == "xla_cpu_pjrt") {
-    GTEST_SKIP() << "this old plugin takes handlers and then does not find them: programs without "
-                    "custom calls run on it, others fail with "
-                 << program.status();
-  }
   ASSERT_TRUE(program.ok()) << program.status();
   auto argument = Upload(3, {21, 0}, {2});
   Buffer* arguments[] = {argument.get()};

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardway/base/logging.h"
+#include "shardway/comm/ffi_version.h"
 #include "shardway/comm/float_mode.h"
 #include "shardway/wire/validate.h"
 #include "xla/ffi/api/ffi.h"
@@ -112,7 +113,7 @@ HostCallbacks::HostCallbacks(const HostTopology* topology, const LaunchRegistry*
 
 HostCallbacks::~HostCallbacks() { current.store(nullptr, std::memory_order_release); }
 
-void* HostCallbacks::Handler() { return reinterpret_cast<void*>(CallHandler); }
+void* HostCallbacks::Handler() { return reinterpret_cast<void*>(&comm::AnyVersion<CallHandler>); }
 
 void HostCallbacks::Start(int64_t launch, int64_t callback, std::vector<std::string> operands,
                           std::shared_ptr<Pending> pending) {

@@ -14,7 +14,7 @@ void WriteFrameHeader(const absl::Status& status, absl::Span<char> frame) {
   std::memset(frame.data(), 0, kFrameHeader);
   std::memcpy(frame.data(), &code, sizeof(code));
   std::memcpy(frame.data() + sizeof(code), &length, sizeof(length));
-  std::memcpy(frame.data() + 2 * sizeof(int32_t), status.message().data(), length);
+  std::copy_n(status.message().begin(), length, frame.begin() + 2 * sizeof(int32_t));
 }
 
 absl::Status ReadFrameHeader(absl::Span<const char> frame) {

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "shardway/comm/ffi_version.h"
 #include "shardway/device/lapack/handlers.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -93,7 +94,9 @@ template <auto kImplementation, typename Binding>
 Handler Define(std::string_view target, Binding) {
   constexpr XLA_FFI_Handler* function = +[](XLA_FFI_CallFrame* frame) -> XLA_FFI_Error* {
     static auto* handler = Binding{}().To(kImplementation).release();
-    return handler->Call(frame);
+    XLA_FFI_Error* error = handler->Call(frame);
+    if (XLA_FFI_Metadata* metadata = comm::MetadataOf(frame)) comm::AnswerVersion(frame, metadata);
+    return error;
   };
   return {target, reinterpret_cast<void*>(function)};
 }
