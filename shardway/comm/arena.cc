@@ -80,14 +80,14 @@ void Arena::Trim() {
 
 bool Arena::StillUnread(Block& block) {
   BlockHeader& header = segment_.header(host_, block.offset);
-  std::erase_if(block.readers, [&](int reader) {
+  std::erase_if(block.readers, [&](int reader) SHARDWAY_REQUIRES(mutex_) {
     return lost_[reader] || header.read_by[reader].load(std::memory_order_acquire) != 0;
   });
   return !block.readers.empty();
 }
 
 void Arena::Collect() {
-  std::erase_if(used_, [&](Block& block) {
+  std::erase_if(used_, [&](Block& block) SHARDWAY_REQUIRES(mutex_) {
     if (StillUnread(block)) return false;
     Return(block);
     return true;
