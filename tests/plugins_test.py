@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 SECOND = "fastatomstruct_xla_cpu/libpjrt_cpu.so"
-OLD = "xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so"  # it finds no custom calls of ours
+OLD = "xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so"  # its FFI is older than our headers
 
 PRELUDE = """
     import jax, jax.numpy as jnp, numpy as np
@@ -29,7 +29,8 @@ def path_of(plugin: str) -> str:
     return str(path)
 
 
-def test_a_second_plugin_does_everything(script: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("plugin", [SECOND, OLD])
+def test_another_plugin_does_everything(script: Callable[..., Any], plugin: str) -> None:
     code = """
     a = put(np.arange(32).reshape(8, 4))
     total = jax.jit(lambda v: (v @ v.T).sum())
@@ -41,28 +42,11 @@ def test_a_second_plugin_does_everything(script: Callable[..., Any]) -> None:
     print(float(jax.jit(lambda v: jax.pure_callback(lambda u: u + 1, v, v))(jnp.float32(1))))
     print(np.asarray(jax.device_put(a, NamedSharding(mesh, P(None, None))))[7].tolist())
     """
-    one = script(PRELUDE + code, islands=2, devices=4, SHARDWAY_PLUGIN=path_of(SECOND))
+    one = script(PRELUDE + code, islands=2, devices=4, SHARDWAY_PLUGIN=path_of(plugin))
     assert one.wait().splitlines() == [
         "61824.0",
         "[112.0, 120.0, 128.0, 136.0]",
         "[2.0, 2.0, 2.0]",
         "2.0",
         "[28.0, 29.0, 30.0, 31.0]",
-    ]
-
-
-def test_an_old_plugin_runs_what_needs_no_calls(script: Callable[..., Any]) -> None:
-    """Programs without collectives; others say that the plugin lacks the handler."""
-    code = """
-    a = put(np.arange(8))
-    print(np.asarray(jax.jit(lambda v: jnp.sin(v) * 0 + v * 2)(a)).tolist())
-    try:
-        print(float(jax.jit(jnp.sum)(a)))
-    except jax.errors.JaxRuntimeError as error:
-        print("shardway.collective" in str(error))
-    """
-    one = script(PRELUDE + code, islands=2, devices=4, SHARDWAY_PLUGIN=path_of(OLD))
-    assert one.wait().splitlines() == [
-        "[0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]",
-        "True",
     ]
