@@ -79,6 +79,21 @@ def test_experts_get_their_tokens_by_all_to_all() -> None:
     }
 
 
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_a_shift_is_a_permute(repeats: int) -> None:
+    pattern = load("pipelined")
+    mesh = pattern.make_mesh(jax.devices()[:8])
+    weights, x, _ = pattern.inputs(mesh)
+
+    def forward(w: Any, x: Any) -> Any:
+        return shardway.pipeline(pattern.layer, w, x, mesh=mesh, axis="stage", repeats=repeats)
+
+    why = shardway.explain(forward, weights, x)
+    loop = [c for c in why.collectives if c.times is None or c.times > 1]
+    assert {c.kind for c in loop} == {"collective_permute"}
+    np.testing.assert_allclose(jax.jit(forward)(weights, x), sequential(weights, x), atol=1e-5)
+
+
 def sequential(weights: Any, x: Any) -> np.ndarray:
     out = np.asarray(x)
     for w in np.asarray(weights):
