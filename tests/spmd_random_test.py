@@ -6,16 +6,12 @@ one; without it a sample that is always the same.
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from own_process import outcome_of
 
-HERE = Path(__file__).resolve().parent
 CASES = int(os.environ.get("SHARDWAY_RANDOM_CASES", "0"))
 SEED = int(os.environ.get("SHARDWAY_RANDOM_SEED", random.randrange(10**9) if CASES else 1))
 SAMPLE = 96
@@ -26,20 +22,13 @@ DEADLINE_S = 280
 @pytest.mark.parametrize("part", range(PROCESSES))
 def test_random_operators_equal_their_twins(part: int) -> None:
     cases = (CASES or SAMPLE) // PROCESSES
-    environment = {k: v for k, v in os.environ.items() if k != "JAX_PLATFORMS"}
-    command = [sys.executable, str(HERE / "spmd_random.py")]
-    command += ["--cases", str(cases), "--seed", str(SEED + part)]
-    print("seed", SEED + part)
-    done = subprocess.run(
-        command,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S + cases,
-        check=False,
+    seed = SEED + part
+    print("seed", seed)
+    outcome = outcome_of(
+        "spmd_random.py",
+        *("--cases", str(cases), "--seed", str(seed)),
+        deadline_s=DEADLINE_S + cases,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    outcome = json.loads(done.stdout.splitlines()[-1])
     assert outcome["cases"] >= cases
     assert outcome["uneven"] > outcome["cases"] / 2
     wrong = outcome["wrong"]

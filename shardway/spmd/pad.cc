@@ -24,21 +24,7 @@ Windows PadWindows(const ir::Op& op) {
 
 OpRule PadRule(const ir::Op& op) {
   OpRule rule;
-  const ir::Type& from = op.operand(0)->type;
-  const ir::Type& to = op.result()->type;
-  const Windows windows = PadWindows(op);
-  TensorFactors operand(from.rank());
-  TensorFactors result(from.rank());
-  for (int d = 0; d < from.rank(); ++d) {
-    if (windows[d]) {
-      operand[d] = result[d] = {rule.AddWindow(to.dims[d])};
-    } else if (from.dims[d] == to.dims[d]) {
-      operand[d] = result[d] = {rule.AddFactor(from.dims[d])};
-    } else {
-      operand[d] = {rule.AddFactor(from.dims[d], Factor::Kind::kReplicated)};
-      result[d] = {rule.AddFactor(to.dims[d], Factor::Kind::kReplicated)};
-    }
-  }
+  auto [operand, result] = AddWindowFactors(rule, op, PadWindows(op));
   rule.operands = {std::move(operand), {}};
   rule.results = {std::move(result)};
   return rule;

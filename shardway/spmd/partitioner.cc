@@ -133,19 +133,16 @@ class Partitioner {
       if (local.shard == nullptr) {
         return absl::InternalError(absl::StrCat("the value ", v->id, " is used before it is made"));
       }
-      if (local.pending == 0 && (local.sharding == want || !v->type.is_tensor())) {
-        return local.shard;
-      }
       if (local.pending != 0) {
         shard = Whole(v, local, want);
-        scopes_.back().emplace(key, shard);
-        return shard;
+      } else {
+        if (local.sharding == want || !v->type.is_tensor()) return local.shard;
+        if (ir::Value* outside = Hoist(v, local.sharding, want)) return outside;
+        emitter_.set_cause(
+            {Cause::Kind::kOperand, &user, static_cast<int>(index), local.sharding, want});
+        shard = EmitReshard(emitter_, local.shard, v->type, local.sharding, want,
+                            program_.manual_of(v));
       }
-      if (ir::Value* outside = Hoist(v, local.sharding, want)) return outside;
-      emitter_.set_cause(
-          {Cause::Kind::kOperand, &user, static_cast<int>(index), local.sharding, want});
-      shard =
-          EmitReshard(emitter_, local.shard, v->type, local.sharding, want, program_.manual_of(v));
     }
     scopes_.back().emplace(key, shard);
     return shard;

@@ -92,21 +92,7 @@ LocalResults EmitScan(LocalOp& local, int dim, bool forward) {
 OpRule ReduceWindowRule(const ir::Op& op) {
   OpRule rule;
   const size_t n = op.results.size();
-  const ir::Type& from = op.operand(0)->type;
-  const ir::Type& to = op.result()->type;
-  const Windows windows = ReduceWindows(op);
-  TensorFactors operand(from.rank());
-  TensorFactors result(from.rank());
-  for (int d = 0; d < from.rank(); ++d) {
-    if (windows[d]) {
-      operand[d] = result[d] = {rule.AddWindow(to.dims[d])};
-    } else if (from.dims[d] == to.dims[d]) {
-      operand[d] = result[d] = {rule.AddFactor(from.dims[d])};
-    } else {
-      operand[d] = {rule.AddFactor(from.dims[d], Factor::Kind::kReplicated)};
-      result[d] = {rule.AddFactor(to.dims[d], Factor::Kind::kReplicated)};
-    }
-  }
+  const auto [operand, result] = AddWindowFactors(rule, op, ReduceWindows(op));
   rule.operands.assign(n, operand);
   rule.operands.resize(2 * n);
   rule.results.assign(n, result);

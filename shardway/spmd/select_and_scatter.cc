@@ -8,14 +8,12 @@
 #include "shardway/spmd/part_values.h"
 #include "shardway/spmd/reduction_of.h"
 #include "shardway/spmd/room.h"
+#include "shardway/spmd/window_dim.h"
 
 namespace shardway::spmd {
 namespace {
 
 using Kind = Factor::Kind;
-
-int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
-int64_t CeilDiv(int64_t a, int64_t b) { return -FloorDiv(-a, b); }
 
 struct Dim {
   int64_t size, sources, window, stride, low;

@@ -22,21 +22,7 @@ Windows SliceWindows(const ir::Op& op) {
 
 OpRule SliceRule(const ir::Op& op) {
   OpRule rule;
-  const ir::Type& from = op.operand(0)->type;
-  const ir::Type& to = op.result()->type;
-  const Windows windows = SliceWindows(op);
-  TensorFactors operand(from.rank());
-  TensorFactors result(from.rank());
-  for (int d = 0; d < from.rank(); ++d) {
-    if (from.dims[d] == to.dims[d]) {
-      operand[d] = result[d] = {rule.AddFactor(from.dims[d])};
-    } else if (windows[d]) {
-      operand[d] = result[d] = {rule.AddWindow(to.dims[d])};
-    } else {
-      operand[d] = {rule.AddFactor(from.dims[d], Factor::Kind::kReplicated)};
-      result[d] = {rule.AddFactor(to.dims[d], Factor::Kind::kReplicated)};
-    }
-  }
+  auto [operand, result] = AddWindowFactors(rule, op, SliceWindows(op));
   rule.operands = {std::move(operand)};
   rule.results = {std::move(result)};
   return rule;

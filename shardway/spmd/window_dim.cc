@@ -5,13 +5,6 @@
 #include "shardway/spmd/part_values.h"
 
 namespace shardway::spmd {
-namespace {
-
-int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
-int64_t CeilDiv(int64_t a, int64_t b) { return -FloorDiv(-a, b); }
-
-}  // namespace
-
 LocalWindow PlanWindow(const WindowDim& dim, int64_t parts) {
   const int64_t tile = sharding::CeilDiv(dim.result, parts);
   LocalWindow local;

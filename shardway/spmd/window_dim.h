@@ -12,6 +12,10 @@
 
 namespace shardway::spmd {
 
+// Positions may be negative; b is positive.
+inline int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+inline int64_t CeilDiv(int64_t a, int64_t b) { return -FloorDiv(-a, b); }
+
 struct WindowDim {
   int64_t size = 0;  // of the operand
   int64_t result = 0;

@@ -9,6 +9,23 @@ bool Split(const OpRule& rule, const TensorFactors& tensor, size_t d, const Fact
 
 }  // namespace
 
+WindowFactors AddWindowFactors(OpRule& rule, const ir::Op& op, const Windows& windows) {
+  const ir::Type& from = op.operand(0)->type;
+  const ir::Type& to = op.result()->type;
+  WindowFactors factors{TensorFactors(from.rank()), TensorFactors(from.rank())};
+  for (int d = 0; d < from.rank(); ++d) {
+    if (windows[d]) {
+      factors.operand[d] = factors.result[d] = {rule.AddWindow(to.dims[d])};
+    } else if (from.dims[d] == to.dims[d]) {
+      factors.operand[d] = factors.result[d] = {rule.AddFactor(from.dims[d])};
+    } else {
+      factors.operand[d] = {rule.AddFactor(from.dims[d], Factor::Kind::kReplicated)};
+      factors.result[d] = {rule.AddFactor(to.dims[d], Factor::Kind::kReplicated)};
+    }
+  }
+  return factors;
+}
+
 double ExchangeCost(const ir::Type& operand, const TensorFactors& tensor, const Windows& windows,
                     const OpRule& rule, const FactorAxes& axes, const Mesh& mesh) {
   double cost = 0;

@@ -12,6 +12,14 @@ namespace shardway::spmd {
 
 using Windows = std::vector<std::optional<WindowDim>>;  // by dimension; those that may be split
 
+// The factors of an operator's first operand and of its result, dimension by dimension: a window
+// where `windows` has one, passed through where both are of one size, else not to be split.
+struct WindowFactors {
+  TensorFactors operand;
+  TensorFactors result;
+};
+WindowFactors AddWindowFactors(OpRule& rule, const ir::Op& op, const Windows& windows);
+
 double ExchangeCost(const ir::Type& operand, const TensorFactors& tensor, const Windows& windows,
                     const OpRule& rule, const FactorAxes& axes, const Mesh& mesh);
 
