@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "shardway/base/status_macros.h"
+#include "shardway/spmd/costs.h"
 #include "shardway/spmd/pack.h"
 
 namespace shardway::spmd {
 namespace {
-
-constexpr double kCollectivePrice = 4096;
 
 double Gathered(double bytes, int64_t n) {
   return kCollectivePrice + bytes * static_cast<double>(n - 1);

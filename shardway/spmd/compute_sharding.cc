@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "shardway/spmd/combine_partials.h"
+#include "shardway/spmd/costs.h"
 #include "shardway/spmd/reshard.h"
 #include "shardway/spmd/room.h"
 
@@ -15,10 +16,6 @@ using sharding::Contains;
 using sharding::IsPrefix;
 using sharding::LocalType;
 
-constexpr double kCollectivePrice = 4096;
-// Bytes that a device could send while it does one multiply-add; while it touches one element.
-constexpr double kBytesPerFlop = 0.05;
-constexpr double kBytesPerElement = 0.2;
 constexpr size_t kMaxSeeds = 6;  // of operators with many operands
 
 bool IsCheap(const ir::Value* v) { return v->def != nullptr && IsCheapSource(*v->def); }

@@ -3,12 +3,11 @@
 #include <map>
 #include <tuple>
 
+#include "shardway/spmd/costs.h"
 #include "shardway/spmd/halo.h"
 
 namespace shardway::spmd {
 namespace {
-
-constexpr double kPermutePrice = 512;  // bytes: less than that of a collective of all parts
 
 constexpr size_t kMaxTiles = 32;  // that a part takes of others: beyond, a gather is better
 

@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "absl/container/flat_hash_map.h"
+#include "shardway/spmd/costs.h"
 #include "shardway/spmd/reshard.h"
 
 namespace shardway::spmd {
@@ -17,9 +18,7 @@ using sharding::ToSet;
 using Kind = ReshardStep::Kind;
 using Sizes = absl::InlinedVector<int64_t, 4>;
 
-constexpr double kCollectivePrice = 4096;  // bytes: what a collective costs beside its data
-constexpr double kCopyPrice = 0.05;        // of the bytes copied locally
-constexpr size_t kMaxLayouts = 400;        // looked at before the search settles for what it has
+constexpr size_t kMaxLayouts = 400;  // looked at before the search settles for what it has
 
 AxisList Drop(const AxisList& list, size_t n) { return AxisList(list.begin() + n, list.end()); }
 AxisList Join(AxisList a, const AxisList& b) {

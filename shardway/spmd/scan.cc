@@ -1,13 +1,12 @@
 #include "shardway/spmd/scan.h"
 
 #include "shardway/base/status_macros.h"
+#include "shardway/spmd/costs.h"
 #include "shardway/spmd/reduction_of.h"
 #include "shardway/spmd/reshard.h"
 
 namespace shardway::spmd {
 namespace {
-
-constexpr double kGatherPrice = 512;  // as of a halo's permute: it is as small
 
 ir::OpKind KindOf(collective::Reduction reduction) {
   switch (reduction) {
@@ -104,7 +103,7 @@ double ScanCost(const ir::Type& type, const Sharding& sharding, int dim, const M
   ir::Type rows = sharding::LocalType(type, sharding, mesh);
   const int64_t parts = mesh.SizeOf(sharding.dims[dim]);
   rows.dims[dim] = parts;
-  return kGatherPrice + GatherBytes(static_cast<double>(rows.num_bytes()), parts);
+  return kPermutePrice + GatherBytes(static_cast<double>(rows.num_bytes()), parts);
 }
 
 }  // namespace shardway::spmd
