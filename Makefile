@@ -57,6 +57,14 @@ format: setup ## rewrite the sources the way lint wants them
 bench: build bench-setup ## dispatch rates beside the peers'; the figure goes to bench/results/
 	@$(PY) bench/dispatch.py --figure bench/results/dispatch.png --out bench/results/dispatch.json $(ARGS)
 
+.PHONY: bench-partitioner
+bench-partitioner: build ## bytes, collectives, memory and compile speed beside XLA's partitioner
+	@$(PY) bench/partitioner.py --losses $(ARGS)
+
+.PHONY: bench-steps
+bench-steps: build ## training steps on 8 devices beside multi-controller JAX
+	@$(PY) bench/step_time.py $(ARGS)
+
 .PHONY: bench-cc
 bench-cc: setup ## the microbenchmarks of the hot inner parts
 	@scripts/build.sh $(BUILD)-bench -DSHARDWAY_BENCH=ON -DSHARDWAY_TESTS=OFF

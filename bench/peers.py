@@ -52,10 +52,28 @@ def _member(modes: Sequence[str], options: Options) -> list[str]:
     ]  # fmt: skip
 
 
-def _shardway(hosts: int, devices: int, modes: Sequence[str], options: Options) -> Measured:
+def run_shardway(hosts: int, devices: int, script: Sequence[str], deadline_s: float) -> Measured:
+    """A script and its arguments on a private cluster of `hosts` x `devices`."""
     command = [str(SHARDWAY), "run", "--islands", "1", "--hosts", str(hosts), "--devices"]
-    command += [str(devices), *_member(modes, options), "--expect", str(hosts * devices)]
-    return _measured(processes.run([command], {}, options.deadline_s))
+    return _measured(processes.run([[*command, str(devices), *script]], {}, deadline_s))
+
+
+def run_gloo(devices: int, script: Sequence[str], deadline_s: float) -> Measured:
+    """The same as multi-controller JAX: a process for each device, Gloo between them."""
+    coordinator = f"127.0.0.1:{processes.free_port()}"
+    commands = [
+        [
+            sys.executable, *script, "--collectives", "gloo",
+            "--processes", str(devices), "--index", str(i), "--coordinator", coordinator,
+        ]
+        for i in range(devices)
+    ]  # fmt: skip
+    return _measured(processes.run(commands, {"JAX_PLATFORMS": "cpu"}, deadline_s))
+
+
+def _shardway(hosts: int, devices: int, modes: Sequence[str], options: Options) -> Measured:
+    script = [*_member(modes, options), "--expect", str(hosts * devices)]
+    return run_shardway(hosts, devices, script, options.deadline_s)
 
 
 def shardway(devices: int, modes: Sequence[str], options: Options) -> Measured:
@@ -70,15 +88,7 @@ def shardway_hosts(devices: int, modes: Sequence[str], options: Options) -> Meas
 
 def jax_gloo(devices: int, modes: Sequence[str], options: Options) -> Measured:
     """Multi-controller JAX: a process for each device, Gloo between them."""
-    coordinator = f"127.0.0.1:{processes.free_port()}"
-    commands = [
-        [
-            sys.executable, *_member(modes, options), "--collectives", "gloo",
-            "--processes", str(devices), "--index", str(i), "--coordinator", coordinator,
-        ]
-        for i in range(devices)
-    ]  # fmt: skip
-    return _measured(processes.run(commands, {"JAX_PLATFORMS": "cpu"}, options.deadline_s))
+    return run_gloo(devices, _member(modes, options), options.deadline_s)
 
 
 def jax_mpi(devices: int, modes: Sequence[str], options: Options) -> Measured:
