@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -26,10 +28,12 @@ class Outcome:
 
 
 def adopt_orphans() -> None:
-    """Makes this process the parent of every descendant whose own parent ends: none gets away."""
+    """Makes this process the parent of every descendant whose own parent ends: none gets away, nor when
+    this one is asked to end (SIGTERM)."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def end_descendants() -> None:
