@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.experimental import io_callback
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -139,6 +140,45 @@ def test_donate_twice() -> None:
         jax.block_until_ready(f(x, x))
     if not x.is_deleted():
         np.testing.assert_array_equal(x, np.ones(8))
+
+
+def test_callback_in_loop(capfd: pytest.CaptureFixture[str]) -> None:
+    @jax.jit
+    def f(n: jax.Array) -> jax.Array:
+        def body(i: jax.Array) -> jax.Array:
+            jax.debug.print("step {i}", i=i, ordered=True)
+            return i + 1
+
+        return lax.while_loop(lambda i: i < n, body, 0)
+
+    assert int(f(jnp.int32(20))) == 20
+    jax.effects_barrier()
+    assert capfd.readouterr().out.splitlines() == [f"step {i}" for i in range(20)]
+
+
+@pytest.mark.parametrize("steps", [1, 5])
+def test_ordered_callback_in_shard_map(steps: int) -> None:
+    """Each device's calls come in its order; a plain jit afterwards is not in their way."""
+    seen: list[tuple[int, float]] = []
+
+    def note(i: np.ndarray, v: np.ndarray) -> None:
+        seen.append((int(i), float(v[0])))
+
+    def body(a: jax.Array) -> jax.Array:
+        def step(i: jax.Array, a: jax.Array) -> jax.Array:
+            io_callback(note, None, i, a, ordered=True)
+            return a + 4
+
+        return step(jnp.int32(0), a) if steps == 1 else lax.fori_loop(0, steps, step, a)
+
+    m = mesh_of(x=4)
+    f = jax.jit(jax.shard_map(body, mesh=m, in_specs=P("x"), out_specs=P("x")))
+    np.testing.assert_array_equal(f(np.arange(4, dtype=np.float32)), np.arange(4) + 4 * steps)
+    np.testing.assert_array_equal(jax.jit(lambda a: a * 2)(np.arange(3)), [0, 2, 4])
+    jax.effects_barrier()
+    for device in range(4):
+        mine = [(i, v) for i, v in seen if v % 4 == device]
+        assert mine == [(i, device + 4.0 * i) for i in range(steps)]
 
 
 SPECS = [P(), P("x"), P("y"), P(None, "x"), P(None, "y"), P("x", "y"), P("y", "x"), P(("x", "y"))]

@@ -507,6 +507,15 @@ def control() -> Iterator[tuple[str, Lower]]:
             lambda a: io_callback(np.sum, jax.ShapeDtypeStruct((), jnp.float32), a, ordered=True), a
         ),
     )
+    yield (
+        "io-callback-mapped",
+        mapped(
+            lambda a: (io_callback(lambda v: None, None, a, ordered=True), a)[1],
+            P("x", "y"),
+            P("x", "y"),
+            f32(8, 4),
+        ),
+    )
     yield "debug-print", jitted(lambda a: (jax.debug.print("a {}", a), a)[1], a)
     yield (
         "ffi-call",
@@ -639,6 +648,7 @@ FIXTURES = [
     "linalg-cholesky@1.17.0", "composite-nested@1.17.0", "sharding-constraint@1.17.0", "accuracy@1.17.0",
     "type-float8_e4m3fn@1.17.0", "type-int4@1.17.0", "boolean-mask@1.17.0", "special-floats@1.17.0",
     "donated@1.17.0", "rfft@1.17.0", "debug-print@1.17.0", "rng-bits@1.17.0", "sort-pairs@1.17.0",
+    "io-callback-mapped@1.13.7",
 ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "shardway/ir/bytecode/pool.h"
 #include "shardway/ir/scalar.h"
 
@@ -242,6 +243,15 @@ DecodedType DecodeBuiltinType(ByteReader& reader, Pool& pool) {
     default:
       return UnsupportedType{absl::StrCat("the builtin type with code ", code)};
   }
+}
+
+DecodedType DecodeStablehloType(ByteReader& reader) {
+  constexpr uint64_t kTokenType = 0;
+  if (const uint64_t code = reader.ReadVarInt(); code != kTokenType) {
+    reader.Fail(absl::StrCat("there is no type ", code, " of the dialect 'stablehlo'"));
+    return {};
+  }
+  return Type::Token();
 }
 
 }  // namespace shardway::ir::bytecode

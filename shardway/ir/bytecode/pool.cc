@@ -103,6 +103,7 @@ const DecodedType* Pool::GetType(uint64_t index) {
         if (!entry.is_encoded) return DecodeTextType(reader.ReadNullTerminated());
         if (entry.dialect == "vhlo") return DecodeVhloType(reader, *this);
         if (entry.dialect == "builtin") return DecodeBuiltinType(reader, *this);
+        if (entry.dialect == "stablehlo") return DecodeStablehloType(reader);
         errors_->Unimplemented(absl::StrCat("a type of the dialect '", Str(entry.dialect), "'"));
         return {};
       });

@@ -94,6 +94,9 @@ class Pool {
 // The decoders of the dialects; errors go to the reader.
 DecodedAttribute DecodeBuiltinAttribute(ByteReader& reader, Pool& pool);
 DecodedType DecodeBuiltinType(ByteReader& reader, Pool& pool);
+// What sdy operators hand on is not versioned: a token stays the unversioned dialect's, its only
+// type.
+DecodedType DecodeStablehloType(ByteReader& reader);
 DecodedAttribute DecodeVhloAttribute(ByteReader& reader, Pool& pool);
 DecodedType DecodeVhloType(ByteReader& reader, Pool& pool);
 DecodedAttribute DecodeSdyAttribute(ByteReader& reader, Pool& pool);
