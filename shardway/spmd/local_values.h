@@ -1,0 +1,72 @@
+// What the values of a program have become in the per-device program that is being written: the
+// shard of each, how it is laid out, and the other layouts that it was resharded to.
+//
+// Scopes follow the regions being written: what was made inside a region is not used outside of it.
+// One writer, one thread.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "shardway/spmd/emitter.h"
+#include "shardway/spmd/loop_hoisting.h"
+#include "shardway/spmd/propagation.h"
+
+namespace shardway::spmd {
+
+struct Local {
+  ir::Value* shard = nullptr;
+  Sharding sharding;
+  AxisSet pending = 0;  // atoms over which the shards are still to be summed (deferral.h)
+};
+
+class LocalValues {
+ public:
+  // All of these outlive it. `shardings` by Value::id.
+  LocalValues(const Program& program, const Rules& rules, const std::vector<Sharding>& shardings,
+              Emitter& emitter);
+
+  const Program& program() const { return program_; }
+  const Mesh& mesh() const { return program_.mesh; }
+  const OpRule& RuleOf(const ir::Op& op) const { return rules_.Of(&op); }
+  Emitter& emitter() { return emitter_; }
+  LoopHoisting& hoisting() { return hoisting_; }
+
+  // The sharding that propagation decided for `v`, and the type of its shard then.
+  const Sharding& Decided(const ir::Value* v) const { return shardings_[v->id]; }
+  ir::Type TypeOf(const ir::Value* v) const {
+    return sharding::LocalType(v->type, Decided(v), mesh());
+  }
+
+  Local& operator[](const ir::Value* v) { return locals_[v->id]; }
+  const Local& operator[](const ir::Value* v) const { return locals_[v->id]; }
+  void Bind(const ir::Value* v, ir::Value* shard, Sharding sharding) {
+    locals_[v->id] = {shard, std::move(sharding)};
+  }
+
+  // The shard of `v` under `want` for operand `index` of `user`, resharded at most once in each
+  // scope: a whole value, parts are summed. INTERNAL when `v` was not bound.
+  absl::StatusOr<ir::Value*> Get(const ir::Value* v, const Sharding& want, const ir::Op& user,
+                                 size_t index);
+
+  // A region is being written from here to Leave.
+  void Enter() { scopes_.emplace_back(); }
+  void Leave() { scopes_.pop_back(); }
+  size_t depth() const { return scopes_.size(); }
+
+ private:
+  // The result of a cheap source, made as it is wanted.
+  absl::StatusOr<ir::Value*> Make(const ir::Op& op, const Sharding& want);
+
+  const Program& program_;
+  const Rules& rules_;
+  const std::vector<Sharding>& shardings_;
+  Emitter& emitter_;
+  LoopHoisting hoisting_;
+  std::vector<Local> locals_;  // by Value::id
+  std::vector<absl::flat_hash_map<std::pair<uint32_t, Sharding>, ir::Value*>> scopes_;
+};
+
+}  // namespace shardway::spmd

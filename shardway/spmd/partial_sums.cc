@@ -1,0 +1,154 @@
+#include "shardway/spmd/partial_sums.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "shardway/base/status_macros.h"
+#include "shardway/spmd/compute_sharding.h"
+#include "shardway/spmd/poison.h"
+#include "shardway/spmd/reshard.h"
+#include "shardway/spmd/room.h"
+
+namespace shardway::spmd {
+
+ir::Value* CombineParts(Emitter& e, const ir::Value& v, ir::Value* parts,
+                        collective::Reduction reduction, AxisSet pending, Sharding& sharding,
+                        const Sharding& want) {
+  CombinePlan plan = PlanCombine(v.type, sharding, want, pending, e.mesh());
+  for (const auto& scatter : plan.scatters) {
+    parts = e.ReduceScatter(parts, reduction, scatter.dim, scatter.axes);
+  }
+  parts = e.AllReduce(parts, reduction, plan.reduced);
+  sharding = std::move(plan.after);
+  return parts;
+}
+
+ir::Value* EmitSum(Emitter& e, const ir::Value& v, const Local& parts, const Sharding& want,
+                   AxisSet manual) {
+  Sharding sharding = parts.sharding;
+  ir::Value* shard =
+      CombineParts(e, v, parts.shard, collective::Reduction::kSum, parts.pending, sharding, want);
+  return EmitReshard(e, shard, v.type, sharding, want, manual);
+}
+
+void PartialSums::Bind(const ir::Value* v, const Local& parts) {
+  if (deferral_.MayWait(v)) {
+    values_[v] = parts;
+    return;
+  }
+  const Sharding& want = values_.Decided(v);
+  ir::Value* whole = EmitSum(values_.emitter(), *v, parts, want, values_.program().manual_of(v));
+  values_.Bind(v, whole, want);
+}
+
+const ir::Value* PartialSums::Deciding(const ir::Op& op) const {
+  const ir::Value* partial = nullptr;
+  for (const ir::Value* v : op.operands) {
+    if (values_[v].pending != 0) partial = v;
+  }
+  if (partial == nullptr || partial->type.element == ElementType::kI1) return nullptr;
+  const Local& parts = std::as_const(values_)[partial];
+  auto alike = [&](const ir::Value* v) {
+    return values_[v].pending == parts.pending && values_[v].sharding == parts.sharding;
+  };
+  auto whole_there = [&](const ir::Value* v) {
+    if (values_[v].pending != 0) return false;
+    if (v->def != nullptr && IsCheapSource(*v->def)) return true;
+    return values_[v].sharding == parts.sharding;
+  };
+  bool linear = true;
+  switch (op.kind) {
+    case ir::OpKind::kAdd:
+    case ir::OpKind::kSubtract:
+      linear = alike(op.operand(0)) && alike(op.operand(1));
+      break;
+    case ir::OpKind::kMultiply:
+      linear = whole_there(op.operand(op.operand(0) == partial ? 1 : 0));
+      break;
+    case ir::OpKind::kDivide:
+      linear = !IsInteger(partial->type.element) && op.operand(0) == partial &&
+               whole_there(op.operand(1));
+      break;
+    case ir::OpKind::kNegate:
+    case ir::OpKind::kTranspose:
+    case ir::OpKind::kReshape:
+    case ir::OpKind::kReduce:  // MayWait looked at its body
+      linear = op.operand(0) == partial;
+      break;
+    default:
+      linear = false;
+  }
+  return linear ? partial : nullptr;
+}
+
+absl::StatusOr<bool> PartialSums::OnParts(const ir::Op& op) {
+  Emitter& emitter = values_.emitter();
+  const Mesh& mesh = values_.mesh();
+  const Deferral::Accumulator* accumulator = deferral_.FindAccumulator(&op);
+  if (accumulator != nullptr) {
+    // The loop's state becomes a part as well.
+    const Local& added = values_[op.operand(accumulator->added)];
+    Local& state = values_[op.operand(1 - accumulator->added)];
+    if (added.pending == 0 || state.pending != 0) return false;
+    state.shard->type = added.shard->type;
+    state.sharding = added.sharding;
+    state.pending = added.pending;
+  }
+  const ir::Value* partial = Deciding(op);
+  if (partial == nullptr) return false;
+  const AxisSet pending = values_[partial].pending;
+  const Sharding& sharding = values_[partial].sharding;
+  const OpRule& rule = values_.RuleOf(op);
+  FactorAxes axes(rule.factors.size());
+  const size_t deciding =
+      std::find(op.operands.begin(), op.operands.end(), partial) - op.operands.begin();
+  ProjectFactors(rule, rule.operands[deciding], sharding, mesh, axes);
+  if (FromFactors(rule, rule.operands[deciding], axes, mesh) != sharding) return false;
+  const Sharding after = FromFactors(rule, rule.results[0], axes, mesh);
+  // Axes that a reshape would lose: its parts are no shards.
+  if (op.kind == ir::OpKind::kReshape && after.used() != sharding.used()) return false;
+  const ir::Value* result = op.result();
+  LocalOp local{op, rule, axes, {}, {}, {after}, {}, {after}, emitter};
+  local.result_types = {sharding::LocalType(result->type, after, mesh)};
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    const ir::Value* v = op.operand(i);
+    local.operand_shardings.push_back(FromFactors(rule, rule.operands[i], axes, mesh));
+    ir::Value* shard = values_[v].shard;
+    if (values_[v].pending == 0) {
+      SHARDWAY_ASSIGN_OR_RETURN(shard, values_.Get(v, local.operand_shardings[i], op, i));
+    }
+    if (poison_) shard = PoisonPadding(emitter, shard, v->type, local.operand_shardings[i]);
+    local.operands.push_back(shard);
+  }
+  SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> made, RoomOf(op.kind).emit(local));
+  const Local parts{made[0], after, pending | PendingAxes(rule, axes)};
+  if (accumulator != nullptr) {
+    values_[result] = parts;
+  } else {
+    Bind(result, parts);
+  }
+  return true;
+}
+
+bool PartialSums::Accumulates(const ir::Value* v) const {
+  return v->def != nullptr && values_[v].pending != 0 &&
+         deferral_.FindAccumulator(v->def) != nullptr;
+}
+
+absl::StatusOr<ir::Value*> PartialSums::FirstParts(const ir::Op& loop, size_t index,
+                                                   const ir::Value* next) {
+  const Local& parts = values_[next];
+  const ir::Value* first = loop.operand(index);
+  SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, values_.Get(first, parts.sharding, loop, index));
+  return IsZero(first) ? shard : OnOneDevice(shard, parts.pending);
+}
+
+ir::Value* PartialSums::OnOneDevice(ir::Value* x, AxisSet axes) {
+  Emitter& e = values_.emitter();
+  ir::Builder& b = e.b();
+  ir::Value* zero = b.SplatInt(ir::Type::Scalar(ElementType::kI32), 0);
+  ir::Value* is_first = b.Compare("EQ", e.Coordinate(values_.mesh().ToList(axes)), zero);
+  return b.Select(b.BroadcastInDim(is_first, x->type.dims, {}), x, b.SplatInt(x->type, 0));
+}
+
+}  // namespace shardway::spmd
