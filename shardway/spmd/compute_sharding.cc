@@ -25,20 +25,22 @@ struct Tensor {
   const TensorFactors* factors;
   const Sharding* sharding;
   bool is_result;
-  bool is_cheap;  // made as it is wanted
+  bool is_free;  // made as it is wanted, or wanted by nobody
 };
 
 class Chooser {
  public:
   Chooser(const ir::Op& op, const OpRule& rule, const std::vector<Sharding>& operands,
-          const std::vector<Sharding>& results, const Mesh& mesh, double share)
+          const std::vector<Sharding>& results, const Liveness& live, const Mesh& mesh,
+          double share)
       : op_(op), rule_(rule), mesh_(mesh), share_(share) {
     for (size_t i = 0; i < operands.size(); ++i) {
       tensors_.push_back(
           {&op.operands[i]->type, &rule.operands[i], &operands[i], false, IsCheap(op.operands[i])});
     }
     for (size_t i = 0; i < results.size(); ++i) {
-      tensors_.push_back({&op.results[i]->type, &rule.results[i], &results[i], true, false});
+      tensors_.push_back(
+          {&op.results[i]->type, &rule.results[i], &results[i], true, !live.IsUsed(op.results[i])});
     }
     FindLoops();
   }
@@ -127,7 +129,7 @@ class Chooser {
   // Adds what tensor `t` has, where that contradicts nothing; false when something did.
   bool Merge(size_t t, FactorAxes& axes) const {
     const Tensor& tensor = tensors_[t];
-    if (tensor.sharding->replicated()) return true;
+    if (tensor.sharding->replicated() || (tensor.is_result && tensor.is_free)) return true;
     FactorAxes mine(rule_.factors.size());
     bool agreed = true;
     ProjectFactors(rule_, *tensor.factors, *tensor.sharding, mesh_, mine, &agreed);
@@ -223,7 +225,7 @@ class Chooser {
   bool Free(const FactorAxes& axes) const {
     if (PendingAxes(rule_, axes) != 0 || rule_.Exchanges(axes, mesh_)) return false;
     for (const Tensor& t : tensors_) {
-      if (!t.is_cheap && FromFactors(rule_, *t.factors, axes, mesh_) != *t.sharding) return false;
+      if (!t.is_free && FromFactors(rule_, *t.factors, axes, mesh_) != *t.sharding) return false;
     }
     return true;
   }
@@ -238,7 +240,7 @@ class Chooser {
         continue;
       }
       const Sharding here = FromFactors(rule_, *t.factors, axes, mesh_);
-      if (t.is_cheap) continue;
+      if (t.is_free) continue;
       if (!t.is_result) {
         cost += ReshardCost(*t.type, *t.sharding, here, mesh_);
       } else if (pending == 0) {
@@ -259,11 +261,12 @@ class Chooser {
     double cost = 0;
     for (const auto& scatter : plan.scatters) {
       const int64_t n = mesh_.SizeOf(scatter.axes);
-      cost += kCollectivePrice + GatherBytes(bytes, n);
+      cost += kCollectivePrice + GatherBytes(bytes, n) + kCopyPrice * bytes;
       bytes /= static_cast<double>(n);
     }
     if (!plan.reduced.empty()) {
-      cost += kCollectivePrice + AllReduceBytes(bytes, mesh_.SizeOf(plan.reduced));
+      cost +=
+          kCollectivePrice + AllReduceBytes(bytes, mesh_.SizeOf(plan.reduced)) + kCopyPrice * bytes;
     }
     return cost + ReshardCost(type, plan.after, to, mesh_);
   }
@@ -357,9 +360,9 @@ CombinePlan PlanCombine(const ir::Type& type, const Sharding& from, const Shardi
 
 FactorAxes ChooseComputeSharding(const ir::Op& op, const OpRule& rule,
                                  const std::vector<Sharding>& operands,
-                                 const std::vector<Sharding>& results, const Mesh& mesh,
-                                 double share) {
-  return Chooser(op, rule, operands, results, mesh, share).Choose();
+                                 const std::vector<Sharding>& results, const Liveness& live,
+                                 const Mesh& mesh, double share) {
+  return Chooser(op, rule, operands, results, live, mesh, share).Choose();
 }
 
 }  // namespace shardway::spmd

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "shardway/spmd/liveness.h"
 #include "shardway/spmd/op_rule.h"
 #include "shardway/spmd/program.h"
 
@@ -16,11 +17,12 @@ bool IsCheapSource(const ir::Op& op);
 // Candidates start from what each tensor already has and take what they can from the others; the
 // price of one is what resharding operands and results and combining partial results would send,
 // plus the work. `share`: how often partial results are combined for each time they are computed
-// (less than 1 where a loop sums them up).
+// (less than 1 where a loop sums them up). A result that nobody uses (`live`) is wanted as it
+// comes.
 FactorAxes ChooseComputeSharding(const ir::Op& op, const OpRule& rule,
                                  const std::vector<Sharding>& operands,
-                                 const std::vector<Sharding>& results, const Mesh& mesh,
-                                 double share = 1);
+                                 const std::vector<Sharding>& results, const Liveness& live,
+                                 const Mesh& mesh, double share = 1);
 
 // How partial results (each device of `pending` axes holds a part of the sum) become `to`:
 // scattered sums where the target splits a dimension over pending axes, then one all-reduce of the

@@ -13,6 +13,9 @@ class Liveness {
  public:
   explicit Liveness(const ir::Module& module);
   bool IsLive(const ir::Op& op) const { return live_.contains(&op); }
+  // Whether an operator that matters takes it; a result that nobody uses may stay as it is
+  // computed.
+  bool IsUsed(const ir::Value* v) const { return used_[v->id]; }
 
  private:
   void Walk(const ir::Region& region);

@@ -173,8 +173,9 @@ class Partitioner {
       have.push_back(made || local.pending != 0 ? values_.Decided(v) : local.sharding);
     }
     for (const ir::Value* v : op.results) want.push_back(values_.Decided(v));
-    const FactorAxes axes = ChooseComputeSharding(
-        op, rule, have, want, program_.mesh, op.results.empty() ? 1 : sums_.Share(op.result()));
+    const FactorAxes axes =
+        ChooseComputeSharding(op, rule, have, want, live_, program_.mesh,
+                              op.results.empty() ? 1 : sums_.Share(op.result()));
     LocalOp local{op, rule, axes, {}, {}, {}, {}, want, emitter_};
     for (size_t i = 0; i < op.operands.size(); ++i) {
       local.operand_shardings.push_back(FromFactors(rule, rule.operands[i], axes, program_.mesh));
@@ -196,8 +197,8 @@ class Partitioner {
     for (size_t i = 0; i < op.results.size(); ++i) {
       const ir::Value* v = op.result(i);
       ir::Value* shard = results[i];
-      if (!v->type.is_tensor()) {
-        values_.Bind(v, shard, {});
+      if (!v->type.is_tensor() || !live_.IsUsed(v)) {
+        values_.Bind(v, shard, local.result_shardings[i]);
         continue;
       }
       Sharding sharding = local.result_shardings[i];

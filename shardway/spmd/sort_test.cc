@@ -10,19 +10,25 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-ir::Value* Sort(TestProgram& p, ir::Value* x, int64_t dim) {
+// By the first operand.
+ir::Op* Sort(TestProgram& p, absl::Span<ir::Value* const> operands, int64_t dim) {
   ir::AttrDict attributes;
   ir::Set(attributes, "dimension", dim);
   ir::Set(attributes, "is_stable", true);
-  ir::Op* op = p.b.Create(ir::OpKind::kSort, {&x, 1}, {&x->type, 1}, std::move(attributes));
+  std::vector<ir::Type> types;
+  for (const ir::Value* v : operands) types.push_back(v->type);
+  ir::Op* op = p.b.Create(ir::OpKind::kSort, operands, types, std::move(attributes));
   ir::Region* body = p.module->AddRegion(op);
-  const ir::Type f32 = ir::Type::Scalar(ElementType::kF32);
-  ir::Value* left = p.module->AddArgument(body, f32);
-  ir::Value* right = p.module->AddArgument(body, f32);
+  for (const ir::Type& type : types) {
+    for (int i = 0; i < 2; ++i) p.module->AddArgument(body, ir::Type::Scalar(type.element));
+  }
   ir::Builder b(p.module.get(), body);
-  ir::Value* before = b.Compare("LT", left, right);
+  ir::Value* before = b.Compare("LT", body->arguments[0], body->arguments[1]);
   b.Return({&before, 1});
-  return op->result();
+  return op;
+}
+ir::Value* Sort(TestProgram& p, ir::Value* x, int64_t dim) {
+  return Sort(p, {&x, 1}, dim)->result();
 }
 
 TEST(Sort, AlongASplitDimensionMovesTheSplitToAnother) {
@@ -31,6 +37,17 @@ TEST(Sort, AlongASplitDimensionMovesTheSplitToAnother) {
   p.Return({p.Constrain(Sort(p, x, 1), Sharding{{{}, kY}})});
   EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_to_all f32[1024,1024]"),
                                            HasSubstr("all_to_all f32[256,4096]")));
+}
+
+// argsort: the sorted values, which nobody uses, are no reason to keep the split where it is.
+TEST(Sort, OfWhichOneResultIsUnusedMovesTheSplitToo) {
+  TestProgram p;
+  ir::Value* x = p.Argument({1024, 4096}, Sharding{{{}, kY}});
+  ir::Value* operands[] = {x, p.b.Iota(ir::Type::Tensor(ElementType::kI32, x->type.dims), 1)};
+  ir::Value* order = Sort(p, operands, 1)->result(1);
+  p.Return({p.Constrain(order, Sharding{{{}, kY}})});
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_to_all f32[1024,1024]"),
+                                           HasSubstr("all_to_all i32[256,4096]")));
 }
 
 TEST(Sort, OfAVectorIsGathered) {
