@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax._src.lax import windowed_reductions
 
 Array = np.ndarray
 Dims = tuple[int, ...]
@@ -249,6 +250,34 @@ def max_pool_gradient(d: Draw) -> Op:
         return back(jnp.round(jnp.abs(out).clip(0, 3)))[0]
 
     return Op(f"max_pool_gradient {dims} {settings}", fn, [d.distinct(dims)])
+
+
+def select_and_scatter(d: Draw) -> Op:
+    """Ties, infinities and padding; any selection, any way to combine what meets in a place."""
+    dims, settings = _window(d)
+    dtype = d.of([np.float32, np.int32])
+    if len(dims) == 3:  # XLA's CPU backend breaks ties in some other order than the elements'
+        values = d.distinct(dims, dtype)
+    elif dtype is np.int32:
+        values = d.array(dims, dtype)
+    else:
+        values = d.rng.choice([-np.inf, -np.inf, np.inf, 0, 1, -2], dims).astype(dtype)
+    select = d.of([lax.ge, lax.gt, lax.lt, lambda a, b: lax.ge(lax.abs(a), lax.abs(b))])
+    body, init = d.of([(lax.add, 0), (lax.max, -9), (lambda a, b: a * 2 + b, 1)])
+    sources = jax.eval_shape(
+        lambda a: lax.reduce_window(a, dtype(0), lax.max, **settings), values
+    ).shape
+
+    def fn(a: jax.Array, s: jax.Array) -> jax.Array:
+        return windowed_reductions._select_and_scatter(
+            a, select, *settings.values(), s, dtype(init), body
+        )
+
+    return Op(
+        f"select_and_scatter {dims} {settings} {values.dtype}",
+        fn,
+        [values, d.array(sources, dtype)],
+    )
 
 
 def cumulative(d: Draw) -> Op:
@@ -574,6 +603,7 @@ FAMILIES: list[Callable[[Draw], Op]] = [
     convolution,
     reduce_window,
     max_pool_gradient,
+    select_and_scatter,
     cumulative,
     associative_scan,
     static_slice,

@@ -1,12 +1,14 @@
 // select_and_scatter (the gradient of a max pool): a part takes the sources whose windows touch its
-// tile, and the operand under those windows; it scatters into that and keeps its tile. What the
-// operand lacks never wins a comparison, what the sources lack adds nothing.
+// tile, and the operand under those windows. Each source's place is found by a reduce_window of
+// places beside values, in which what is not an element of the whole (padding, edges that nobody
+// sent) has none and so never is selected, whatever the comparison makes of its value; then the
+// sources are scattered there, in their order, and the part keeps its tile.
 #include <algorithm>
 #include <limits>
 
+#include "shardway/base/status_macros.h"
 #include "shardway/spmd/halo.h"
 #include "shardway/spmd/part_values.h"
-#include "shardway/spmd/reduction_of.h"
 #include "shardway/spmd/room.h"
 #include "shardway/spmd/window_dim.h"
 
@@ -30,30 +32,12 @@ Dim DimOf(const ir::Op& op, int d) {
           at("window_strides", 1), padding.empty() ? 0 : padding[2 * d]};
 }
 
-// +1 when the select body keeps the greater of two, -1 the lesser, 0 for any other.
-int Keeps(const ir::Region& body) {
-  if (body.ops.size() != 2 || body.arguments.size() != 2) return 0;
-  const ir::Op& op = *body.ops[0];
-  if (op.kind != ir::OpKind::kCompare || op.operand(0) != body.arguments[0] ||
-      op.operand(1) != body.arguments[1] || body.ops[1]->operand(0) != op.result()) {
-    return 0;
-  }
-  const std::string_view direction = op.String("comparison_direction");
-  if (direction == "GE" || direction == "GT") return 1;
-  return direction == "LE" || direction == "LT" ? -1 : 0;
-}
-
-bool CanSplit(const ir::Op& op) {
-  const ElementType element = op.operand(0)->type.element;
-  return Keeps(*op.regions[0]) != 0 && IsFloat(element) &&
-         ReductionOf(*op.regions[1]) == collective::Reduction::kSum &&
-         op.operand(0)->type.num_elements() > 0 && op.operand(1)->type.num_elements() > 0;
-}
-
 struct Plan {
   HaloPlan operand, sources;
   int64_t tile = 0;
   PartNumbers offset;  // of the tile in the operand's window
+  // What is real: elements of the operand's window, and sources of the sources'.
+  PartNumbers first_element, end_element, first_source, end_source;
   int64_t before = 0;  // rows that no window touches, before and after what is scattered into
   int64_t after = 0;
 };
@@ -74,6 +58,10 @@ Plan PlanDim(const Dim& dim, int64_t parts) {
   sources.width = std::max<int64_t>(sources.width, 1);
   operand.width = (sources.width - 1) * dim.stride + dim.window;
   plan.offset.resize(parts);
+  for (PartNumbers* numbers :
+       {&plan.first_element, &plan.end_element, &plan.first_source, &plan.end_source}) {
+    numbers->assign(parts, 0);
+  }
   for (int64_t p = 0; p < parts; ++p) {
     const int64_t end = std::min((p + 1) * plan.tile, dim.size);
     if (p * plan.tile >= end) continue;
@@ -84,6 +72,10 @@ Plan PlanDim(const Dim& dim, int64_t parts) {
     const int64_t from = std::max<int64_t>(first(p), 0);
     const int64_t to = std::min(limit(end), dim.sources);
     if (from >= to) continue;
+    plan.first_element[p] = std::clamp<int64_t>(-origin, 0, operand.width);
+    plan.end_element[p] = std::clamp<int64_t>(dim.size - origin, 0, operand.width);
+    plan.first_source[p] = from - first(p);
+    plan.end_source[p] = to - first(p);
     sources.Add(p, 0, dim.sources, from, to - from, from - first(p));
     const int64_t start = from * dim.stride - dim.low;
     operand.Add(p, 0, dim.size, start, (to - 1 - from) * dim.stride + dim.window, start - origin);
@@ -112,11 +104,96 @@ ir::Value* KeepTile(Emitter& e, ir::Value* x, ir::Value* init, const Plan& plan,
   return b.DynamicSlice(x, starts, type.dims);
 }
 
+// `x` where its place along `dim` is in [low, high), -1 elsewhere; x where that is everywhere.
+ir::Value* Within(Emitter& e, ir::Value* x, int dim, const AxisList& axes, const PartNumbers& low,
+                  const PartNumbers& high) {
+  ir::Builder& b = e.b();
+  const ir::Type places = ir::Type::Tensor(ElementType::kI32, x->type.dims);
+  auto keep = [&](std::string_view direction, const PartNumbers& bound) {
+    ir::Value* limit = b.BroadcastInDim(NumberOfPart(e, axes, bound), places.dims, {});
+    ir::Value* is_in = b.Compare(direction, b.Iota(places, dim), limit);
+    x = b.Select(is_in, x, b.SplatInt(x->type, -1));
+  };
+  if (SameForAll(low) != 0) keep("GE", low);
+  if (SameForAll(high) != places.dims[dim]) keep("LT", high);
+  return x;
+}
+
+// The user's selection, made of the values alone, between values that have places: one without a
+// place (-1) is never selected.
+absl::Status BuildSelection(const ir::Region& select, ir::Region* body, ElementType place,
+                            Emitter& e) {
+  SHARDWAY_RETURN_IF_ERROR(CloneBody(select, body, e.module()));
+  const ir::Type type = ir::Type::Scalar(place);
+  ir::Value* kept_place = e.module()->AddArgument(body, type);
+  ir::Value* next_place = e.module()->AddArgument(body, type);
+  // (kept, next, kept's place, next's place), but reduce_window has all that is kept first.
+  std::swap(body->arguments[1], body->arguments[2]);
+  for (int i = 1; i < 3; ++i) body->arguments[i]->index = i;
+  ir::Value* kept = body->arguments[0];
+  ir::Value* next = body->arguments[2];
+  ir::Value* selects = body->ops.back()->operand(0);
+  body->ops.pop_back();
+  ir::Builder b(e.module(), body);
+  b.set_location(e.b().location());
+  ir::Value* zero = b.SplatInt(type, 0);
+  ir::Value* keeps =
+      b.Binary(ir::OpKind::kOr, b.Compare("LT", next_place, zero),
+               b.Binary(ir::OpKind::kAnd, b.Compare("GE", kept_place, zero), selects));
+  b.Return({b.Select(keeps, kept, next), b.Select(keeps, kept_place, next_place)});
+  return absl::OkStatus();
+}
+
+// For every source the place (row-major, in the operand's window) that it goes to, or -1.
+absl::StatusOr<ir::Value*> SelectedPlaces(LocalOp& local, ir::Value* places,
+                                          std::vector<int64_t> padding) {
+  ir::Builder& b = local.e.b();
+  const ir::Type value = ir::Type::Scalar(local.operands[0]->type.element);
+  const ir::Type place = ir::Type::Scalar(places->type.element);
+  ir::AttrDict attributes;
+  for (const char* name : {"window_dimensions", "window_strides"}) {
+    std::vector<int64_t> list = local.op.IntList(name);
+    list.resize(local.operands[0]->type.rank(), 1);
+    ir::Set(attributes, name, std::move(list));
+  }
+  ir::Set(attributes, "padding", std::move(padding));
+  const auto& dims = local.operands[1]->type.dims;
+  ir::Op* op =
+      b.Create(ir::OpKind::kReduceWindow,
+               {local.operands[0], places, b.SplatInt(value, 0), b.SplatInt(place, -1)},
+               {ir::Type::Tensor(value.element, dims), ir::Type::Tensor(place.element, dims)},
+               std::move(attributes));
+  SHARDWAY_RETURN_IF_ERROR(BuildSelection(*local.op.regions[0], local.e.module()->AddRegion(op),
+                                          place.element, local.e));
+  return op->result(1);
+}
+
+// `init` everywhere in a tensor like the operand's window, and the sources at their places.
+LocalResults ScatterTo(LocalOp& local, ir::Value* places) {
+  ir::Builder& b = local.e.b();
+  const int64_t count = places->type.num_elements();
+  const ir::Type& shape = local.operands[0]->type;
+  ir::Value* into = b.BroadcastInDim(local.operands[2], {shape.num_elements()}, {});
+  ir::AttrDict attributes;
+  ir::Set(attributes, "update_window_dims", std::vector<int64_t>{});
+  ir::Set(attributes, "inserted_window_dims", std::vector<int64_t>{0});
+  ir::Set(attributes, "scatter_dims_to_operand_dims", std::vector<int64_t>{0});
+  ir::Set(attributes, "index_vector_dim", int64_t{1});
+  ir::Op* op =
+      b.Create(ir::OpKind::kScatter,
+               {into, b.Reshape(places, {count, 1}), b.Reshape(local.operands[1], {count})},
+               {into->type}, std::move(attributes));
+  SHARDWAY_RETURN_IF_ERROR(
+      CloneBody(*local.op.regions[1], local.e.module()->AddRegion(op), local.e.module()));
+  return std::vector<ir::Value*>{b.Reshape(op->result(), shape.dims)};
+}
+
 }  // namespace
 
 OpRule SelectAndScatterRule(const ir::Op& op) {
   OpRule rule;
-  const bool can_split = CanSplit(op);
+  const bool can_split =
+      op.operand(0)->type.num_elements() > 0 && op.operand(1)->type.num_elements() > 0;
   TensorFactors operand(op.operand(0)->type.rank());
   TensorFactors sources(operand.size());
   for (int d = 0; d < op.operand(0)->type.rank(); ++d) {
@@ -158,33 +235,38 @@ double SelectAndScatterExchange(const ir::Op& op, const OpRule& rule, const Fact
 LocalResults EmitSelectAndScatter(LocalOp& local) {
   if (!local.rule.Exchanges(local.axes, local.mesh())) return EmitAsIs(local);
   Emitter& e = local.e;
-  const ir::Type element = ir::Type::Scalar(local.op.operand(0)->type.element);
-  const double infinity = std::numeric_limits<double>::infinity();
-  ir::Value* loser = e.b().Splat(element, Keeps(*local.op.regions[0]) > 0 ? -infinity : infinity);
-  ir::Value* zero = e.b().SplatInt(ir::Type::Scalar(local.op.operand(1)->type.element), 0);
-  ir::AttrDict attributes = local.op.attributes;
+  const int rank = local.op.operand(0)->type.rank();
   std::vector<int64_t> padding = local.op.IntList("padding");
-  padding.resize(2 * local.rule.operands[0].size(), 0);
-  std::vector<std::optional<Plan>> plans(local.rule.operands[0].size());
-  for (size_t d = 0; d < plans.size(); ++d) {
-    const int f = local.rule.operands[0][d][0];
-    if (!local.rule.factors[f].window || local.axes[f].empty()) continue;
-    const int dim = static_cast<int>(d);
-    plans[d] = PlanDim(DimOf(local.op, dim), local.parts(f));
-    const AxisList& axes = local.axes[f];
-    local.operands[0] = EmitHalo(e, plans[d]->operand, {&local.operands[0], 1}, dim, axes, loser);
-    local.operands[1] = EmitHalo(e, plans[d]->sources, {&local.operands[1], 1}, dim, axes, zero);
+  padding.resize(2 * rank, 0);
+  std::vector<std::optional<Plan>> plans(rank);
+  auto axes_of = [&](int d) -> const AxisList& { return local.axes[local.rule.operands[0][d][0]]; };
+  for (int d = 0; d < rank; ++d) {
+    if (!local.rule.factors[local.rule.operands[0][d][0]].window || axes_of(d).empty()) continue;
+    plans[d] = PlanDim(DimOf(local.op, d), e.mesh().SizeOf(axes_of(d)));
+    const HaloPlan* halos[] = {&plans[d]->operand, &plans[d]->sources};
+    for (int i = 0; i < 2; ++i) {
+      local.operands[i] =
+          EmitHalo(e, *halos[i], {&local.operands[i], 1}, d, axes_of(d), /*fill=*/nullptr);
+    }
     padding[2 * d] = padding[2 * d + 1] = 0;
   }
-  ir::Set(attributes, "padding", std::move(padding));
-  local.result_types[0] = local.operands[0]->type;
-  LocalResults results = EmitWith(local, std::move(attributes));
-  if (!results.ok()) return results;
-  for (size_t d = 0; d < plans.size(); ++d) {
+  const ir::Type& window = local.operands[0]->type;
+  const bool wide = window.num_elements() > std::numeric_limits<int32_t>::max();
+  const ElementType place = wide ? ElementType::kI64 : ElementType::kI32;
+  ir::Value* places =
+      e.b().Reshape(e.b().Iota(ir::Type::Tensor(place, {window.num_elements()}), 0), window.dims);
+  for (int d = 0; d < rank; ++d) {
     if (!plans[d]) continue;
-    const AxisList& axes = local.axes[local.rule.operands[0][d][0]];
-    (*results)[0] =
-        KeepTile(e, (*results)[0], local.operands[2], *plans[d], static_cast<int>(d), axes);
+    places = Within(e, places, d, axes_of(d), plans[d]->first_element, plans[d]->end_element);
+  }
+  SHARDWAY_ASSIGN_OR_RETURN(places, SelectedPlaces(local, places, std::move(padding)));
+  for (int d = 0; d < rank; ++d) {
+    if (!plans[d]) continue;
+    places = Within(e, places, d, axes_of(d), plans[d]->first_source, plans[d]->end_source);
+  }
+  SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results, ScatterTo(local, places));
+  for (int d = 0; d < rank; ++d) {
+    if (plans[d]) results[0] = KeepTile(e, results[0], local.operands[2], *plans[d], d, axes_of(d));
   }
   return results;
 }
