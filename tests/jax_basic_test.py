@@ -258,6 +258,20 @@ def test_arrays_from_callbacks_and_pieces() -> None:
         np.testing.assert_array_equal(jax.jit(lambda a: a * 2)(joined), x * 2)
 
 
+def test_other_libraries_see_arrays() -> None:
+    """DLPack both ways: what they see is a copy that lives as long as they look at it."""
+    x = jnp.arange(6, dtype=jnp.float32).reshape(2, 3) + 1
+    seen = np.from_dlpack(x)
+    again = np.from_dlpack(x)
+    want = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(seen, want)
+    del x, again
+    gc.collect()
+    np.testing.assert_array_equal(seen, want)
+    np.testing.assert_array_equal(np.from_dlpack(jnp.zeros((0, 4))), np.zeros((0, 4)))
+    np.testing.assert_array_equal(jnp.from_dlpack(np.array(seen)) * 2, want * 2)
+
+
 def test_read_is_repeatable_and_shared_shards_live_on() -> None:
     x = numbers(8, 16)
     y = jax.device_put(x, sharded(P("data")))
@@ -542,6 +556,40 @@ def test_compiled_programs_describe_themselves() -> None:
     assert compiled.memory_analysis().argument_size_in_bytes == 8 * 16 * 4 // 2
     assert compiled.cost_analysis()["flops"] >= 0
     np.testing.assert_array_equal(compiled(x), numbers(8, 16).sum(0) * 2)
+
+
+def test_shardings_are_inspected() -> None:
+    """Outside of a function, in it, in a scan's body; the callback's own error is not ours."""
+    seen: list[P] = []
+
+    def note(sharding: Any) -> None:
+        seen.append(sharding.spec)
+
+    x = jax.device_put(numbers(8, 8), sharded(P("data", "model")))
+    jax.debug.inspect_array_sharding(x, callback=note)
+
+    @jax.jit
+    def f(a: jax.Array) -> jax.Array:
+        jax.debug.inspect_array_sharding(a.T, callback=note)
+
+        def body(c: jax.Array, _: None) -> tuple[jax.Array, None]:
+            c = jnp.sin(c)
+            jax.debug.inspect_array_sharding(c, callback=note)
+            return c, None
+
+        return lax.scan(body, a, None, length=2)[0]
+
+    np.testing.assert_allclose(f(x), np.sin(np.sin(numbers(8, 8))), rtol=1e-5)
+    assert seen == [P("data", "model"), P("model", "data"), P("data", "model")]
+
+    def fails(sharding: Any) -> None:
+        raise ValueError("nobody's business")
+
+    def g(a: jax.Array) -> jax.Array:
+        jax.debug.inspect_array_sharding(a + 1, callback=fails)
+        return a * 2
+
+    np.testing.assert_array_equal(jax.jit(g)(x), numbers(8, 8) * 2)
 
 
 def test_programs_can_be_serialized() -> None:

@@ -69,12 +69,19 @@ struct CompileOptions {
   std::string xla_options;  // serialized CompileOptionsProto as JAX gave it
 };
 
+// What the program asks to be told about a value inside it (jax.debug.inspect_array_sharding).
+struct Inspection {
+  std::string callback;     // as the artifact has it
+  std::string op_sharding;  // serialized xla.OpSharding
+};
+
 struct Program {
   ProgramId id;
   std::string name;
   std::vector<Boundary> parameters;
   std::vector<Boundary> results;
   std::vector<int> devices;
+  std::vector<Inspection> inspections;
   double flops_per_device = 0;
   std::string text;
 };

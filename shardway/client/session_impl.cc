@@ -259,6 +259,10 @@ absl::StatusOr<Program> SessionImpl::Compile(std::string artifact, const Compile
     program.parameters.push_back(FromWire(parameter));
   }
   for (auto& result : *answer.mutable_results()) program.results.push_back(FromWire(result));
+  for (auto& inspection : *answer.mutable_inspections()) {
+    program.inspections.push_back(
+        {std::move(*inspection.mutable_callback()), std::move(*inspection.mutable_op_sharding())});
+  }
   program.devices = options.devices;
   program.flops_per_device = answer.flops_per_device();
   program.text = std::move(*answer.mutable_text());

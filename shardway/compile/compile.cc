@@ -11,6 +11,7 @@
 #include "shardway/compile/explanation.h"
 #include "shardway/compile/flatten.h"
 #include "shardway/compile/hidden_constants.h"
+#include "shardway/compile/inspections.h"
 #include "shardway/compile/observer.h"
 #include "shardway/compile/work_estimate.h"
 #include "shardway/ir/artifact_reader.h"
@@ -179,6 +180,7 @@ absl::StatusOr<Partitioned> CompileWith(const Request& asked, const Options& opt
     options.observer->OnStage(module->name, "3-propagated.mlir",
                               WriteWithShardings(program, shardings));
   }
+  std::vector<Inspection> inspections = TakeInspections(program, shardings);
   SHARDWAY_ASSIGN_OR_RETURN(
       spmd::PerDevice device,
       Partition(
@@ -189,6 +191,7 @@ absl::StatusOr<Partitioned> CompileWith(const Request& asked, const Options& opt
   Partitioned out;
   if (explain) out.explanation = Explain(program, shardings, decisions, device);
   out.name = program.module->name;
+  out.inspections = std::move(inspections);
   out.num_replicas = request.num_replicas;
   out.num_partitions = request.num_partitions;
   out.uses_coordinates = device.uses_place;

@@ -49,6 +49,11 @@ struct HiddenConstant {  // a constant over 64 KiB: uploaded once, passed as an 
   std::shared_ptr<const void> owner;
 };
 
+struct Inspection {         // of a value inside the program, see inspections.h
+  std::string callback;     // as the program has it: whom to tell
+  std::string op_sharding;  // serialized xla.OpSharding: what propagation found
+};
+
 // One program for all devices (design decision 2). Its parameters are, in order: the user's, then,
 // if `uses_coordinates`, one tensor<2xi32> = (replica id, partition id) of the executing device,
 // then the hidden constants. Its results are the user's.
@@ -57,6 +62,7 @@ struct Partitioned {
   std::string text;  // StableHLO text, one replica, one partition
   bool uses_coordinates = false;
   std::vector<HiddenConstant> constants;
+  std::vector<Inspection> inspections;
   std::string manifest;  // collective::Serialize(...)
   int num_collectives = 0;
   std::vector<Boundary> parameters;

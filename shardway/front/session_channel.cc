@@ -26,6 +26,11 @@ void ToProto(const SessionEvents::CompileDone& done, wire::Compiled* proto) {
   for (const compile::Boundary& result : program.results) {
     controller::ToProto(result, proto->add_results());
   }
+  for (const compile::Inspection& inspection : program.inspections) {
+    wire::InspectionProto& one = *proto->add_inspections();
+    one.set_callback(inspection.callback);
+    one.set_op_sharding(inspection.op_sharding);
+  }
   proto->set_flops_per_device(program.flops_per_device);
   proto->set_text(program.text);
 }

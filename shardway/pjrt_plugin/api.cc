@@ -15,6 +15,7 @@
 #include "shardway/pjrt_plugin/event.h"
 #include "shardway/pjrt_plugin/executable.h"
 #include "shardway/pjrt_plugin/extensions.h"
+#include "shardway/pjrt_plugin/external_reference.h"
 #include "shardway/pjrt_plugin/host_transfer.h"
 #include "shardway/pjrt_plugin/memory.h"
 #include "shardway/pjrt_plugin/named_value.h"
@@ -161,6 +162,9 @@ PJRT_Api MakeApi() {
   api.PJRT_Buffer_ToHostBuffer = BufferToHostBuffer;
   api.PJRT_Buffer_IsOnCpu = BufferIsOnCpu;
   api.PJRT_Buffer_ReadyEvent = BufferReadyEvent;
+  api.PJRT_Buffer_IncreaseExternalReferenceCount = BufferIncreaseExternalReferenceCount;
+  api.PJRT_Buffer_DecreaseExternalReferenceCount = BufferDecreaseExternalReferenceCount;
+  api.PJRT_Buffer_OpaqueDeviceMemoryDataPointer = BufferOpaqueDeviceMemoryDataPointer;
 
   api.PJRT_Client_CreateBuffersForAsyncHostToDevice = ClientCreateBuffersForAsyncHostToDevice;
   api.PJRT_AsyncHostToDeviceTransferManager_Destroy = TransferManagerDestroy;
@@ -191,9 +195,6 @@ PJRT_Api MakeApi() {
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Client_DmaUnmap);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Buffer_CopyRawToHost);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Buffer_UnsafePointer);
-  SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Buffer_IncreaseExternalReferenceCount);
-  SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Buffer_DecreaseExternalReferenceCount);
-  SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Buffer_OpaqueDeviceMemoryDataPointer);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_CopyToDeviceStream_Destroy);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_CopyToDeviceStream_AddChunk);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_CopyToDeviceStream_TotalBytes);

@@ -11,6 +11,7 @@
 #include "shardway/client/session.h"
 #include "shardway/pjrt_plugin/assembly_cache.h"
 #include "shardway/pjrt_plugin/device.h"
+#include "shardway/pjrt_plugin/external_reference.h"
 #include "shardway/pjrt_plugin/placement.h"
 #include "shardway/pjrt_plugin/shard_grouper.h"
 #include "shardway/pjrt_plugin/topology_description.h"
@@ -31,6 +32,7 @@ struct PJRT_Client {
   PJRT_TopologyDescription topology;
   shardway::pjrt_plugin::PlacementTable placements;
   shardway::pjrt_plugin::AssemblyCache assemblies;
+  shardway::pjrt_plugin::ExternalReferences external_references;
   shardway::pjrt_plugin::ShardGrouper grouper{this};
 };
 

@@ -13,6 +13,7 @@
 #include "shardway/pjrt_plugin/compile_options.pb.h"
 #include "shardway/pjrt_plugin/element_types.h"
 #include "shardway/pjrt_plugin/error.h"
+#include "shardway/pjrt_plugin/inspection.h"
 #include "shardway/pjrt_plugin/named_value.h"
 
 struct PJRT_SerializedExecutable {
@@ -141,6 +142,8 @@ PJRT_Error* ClientCompile(PJRT_Client_Compile_Args* args) {
       CompileAndLoad(*args->client, std::string(args->program->code, args->program->code_size),
                      std::string_view(args->compile_options, args->compile_options_size));
   if (!executable.ok()) return ToError(std::move(executable).status());
+  // Not for a program from JAX's compilation cache: whom it would tell is gone.
+  TellInspections((*executable)->info->artifact, (*executable)->info->program.inspections);
   args->executable = *executable;
   return nullptr;
 }

@@ -131,6 +131,9 @@ absl::Status Check(const Compiled& compiled) {
   for (const BoundaryProto& result : compiled.results()) {
     SHARDWAY_RETURN_IF_ERROR(CheckBoundary("Compiled.results", result, num_results));
   }
+  if (compiled.inspections().size() > kMaxValuesPerProgram) {
+    return BadField("Compiled.inspections", "too many");
+  }
   return absl::OkStatus();
 }
 
