@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.experimental import mesh_utils, serialize_executable
+from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
@@ -556,6 +557,25 @@ def test_compiled_programs_describe_themselves() -> None:
     assert compiled.memory_analysis().argument_size_in_bytes == 8 * 16 * 4 // 2
     assert compiled.cost_analysis()["flops"] >= 0
     np.testing.assert_array_equal(compiled(x), numbers(8, 16).sum(0) * 2)
+
+
+def test_custom_partitioning() -> None:
+    """The user's rule isn't needed, so it isn't asked: the function is partitioned as any other."""
+
+    @custom_partitioning
+    def f(a: jax.Array) -> jax.Array:
+        return jnp.sort(a, axis=1) * 2
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("the rule was asked")
+
+    f.def_partition(
+        partition=refuse, infer_sharding_from_operands=refuse, sharding_rule="i j -> i j"
+    )
+    host = np.flip(numbers(8, 8))
+    for spec in (P("data"), P("model", "data"), P()):
+        x = jax.device_put(host, sharded(spec))
+        np.testing.assert_array_equal(jax.jit(f)(x), np.sort(host, axis=1) * 2)
 
 
 def test_shardings_are_inspected() -> None:

@@ -30,6 +30,8 @@ from jax._src import ffi as jax_ffi
 from jax._src.interpreters import mlir
 from jax._src.lib import xla_client as xc
 
+from shardway.ownership import is_ours
+
 TARGET = "shardway.callback"
 
 
@@ -125,10 +127,6 @@ def _retire(number: int) -> None:
     library.shardway_callback_retire(number, retired)
 
 
-def _is_ours(backend: Any) -> bool:
-    return "shardway" in backend.platform_version
-
-
 def _emit(
     jax_emit: Callable[..., Any],
     ctx: Any,
@@ -144,7 +142,7 @@ def _emit(
     sharding: Any = None,
     **more: Any,
 ) -> tuple[Sequence[Any], Any, Any]:
-    if not _is_ours(ctx.module_context.get_backend()):
+    if not is_ours(ctx.module_context.get_backend()):
         return jax_emit(
             ctx,
             callback,

@@ -64,7 +64,7 @@ def _make_client() -> Any:
     from jax._src import xla_bridge
     from jax._src.lib import xla_client
 
-    from shardway import callbacks, resharding
+    from shardway import callbacks, custom_partitioning, resharding
 
     library = library_path()
     if not xla_client.pjrt_plugin_loaded(NAME):
@@ -78,5 +78,6 @@ def _make_client() -> Any:
     }
     client = xla_bridge.make_pjrt_c_api_client(NAME, options)
     callbacks.install(library)
+    custom_partitioning.install()
     resharding.install()
     return client

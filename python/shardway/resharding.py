@@ -18,11 +18,9 @@ from jax._src import dispatch
 from jax._src.lib import xla_client as xc
 from jax.sharding import Mesh, NamedSharding, Sharding
 
+from shardway.ownership import is_ours
+
 _patched: list[Any] = []
-
-
-def _is_ours(device: Any) -> bool:
-    return "shardway" in device.client.platform_version
 
 
 @functools.lru_cache(maxsize=512)
@@ -46,8 +44,8 @@ def _reshardable(source: Any, target: Any) -> bool:
         and isinstance(target, NamedSharding)
         and source.num_devices == target.num_devices
         and source.memory_kind == target.memory_kind
-        and _is_ours(source._device_assignment[0])
-        and _is_ours(target._device_assignment[0])
+        and is_ours(source._device_assignment[0].client)
+        and is_ours(target._device_assignment[0].client)
     )
 
 
