@@ -213,6 +213,15 @@ ODD_OPS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 }
 
 
+@pytest.mark.parametrize("mode", ["same", "full", "valid"])
+def test_convolve_with_itself(mode: Any) -> None:
+    """A kernel as large as the signal, both split: XLA's own partitioner gets "same" wrong (jaxlib 0.10.2)."""
+    host = np.abs(np.random.default_rng(0).standard_normal(64)).astype(np.float32)
+    x = put(host, mesh_of(x=2, y=4), P("x"))
+    out = jax.jit(lambda x: jnp.convolve(x, x, mode))(x)
+    np.testing.assert_allclose(out, np.convolve(host, host, mode), rtol=1e-4)
+
+
 @pytest.mark.parametrize("devices", [4, 8])
 @pytest.mark.parametrize("size", [5, 7, 17, 1])
 @pytest.mark.parametrize("op", ODD_OPS)
