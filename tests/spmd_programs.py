@@ -258,6 +258,31 @@ def uneven_case(name: str) -> Case:
     return run
 
 
+# ---- transforms along split dimensions, long enough that moving them pays ----
+
+TRANSFORMS: dict[str, tuple[Callable[[jax.Array], Any], tuple[int, ...], list[P]]] = {
+    "vector": (jnp.fft.fft, (8192,), [P("x"), P(("x", "y")), P(("y", "x"))]),
+    "vector_inverse": (jnp.fft.ifft, (8192,), [P(("x", "y")), P("y")]),
+    "vectors": (jnp.fft.fft, (3, 4096), [P(None, ("x", "y")), P("x", "y")]),
+    "vector_uneven": (jnp.fft.fft, (6007,), [P(("x", "y"))]),
+    "plane": (jnp.fft.fft2, (96, 128), [P("x"), P(None, "y"), P("x", "y"), P(("y", "x"))]),
+    "plane_inverse": (jnp.fft.ifft2, (97, 129), [P("x"), P(None, "y"), P("y", "x")]),
+    "space": (jnp.fft.fftn, (12, 30, 50), [P("x", "y"), P(None, "y", "x"), P(("x", "y"))]),
+    "real": (lambda a: jnp.fft.rfft2(a.real), (96, 128), [P("x", "y"), P(None, ("x", "y"))]),
+    "real_inverse": (jnp.fft.irfft2, (96, 65), [P("x", "y"), P("y"), P(None, "x")]),
+}
+
+
+def transform_case(name: str) -> Case:
+    def run() -> None:
+        fn, shape, specs = TRANSFORMS[name]
+        value = f32(*shape) + 1j * f32(*shape)
+        for spec in specs:
+            uneven(fn, [value.astype(np.complex64)], spec, mesh(), tolerance=1e-4)
+
+    return run
+
+
 # ---- matmul for every pair of shardings ----
 
 
@@ -362,6 +387,8 @@ def cases() -> dict[str, Case]:
     }
     for name in UNEVEN:
         found[f"uneven_{name}"] = uneven_case(name)
+    for name in TRANSFORMS:
+        found[f"transform_{name}"] = transform_case(name)
     for i, lhs in enumerate([P(), P("x", "y"), P(None, ("x", "y")), P("y"), P(("y", "x"))]):
         found[f"matmul_pairs_{i}"] = matmul_pairs(lhs)
     found["mlp_data"] = mlp_case(P(), P(), P(), P(("x", "y")))

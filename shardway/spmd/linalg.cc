@@ -1,8 +1,6 @@
-// cholesky, triangular_solve, fft: batches pass through, and so do the right-hand sides of a solve;
+// cholesky, triangular_solve: batches pass through, and so do the right-hand sides of a solve;
 // the dimensions that are worked on are replicated;
 // axes that split those are moved to a batch dimension where there is one (compute_sharding.h).
-#include "shardway/base/status_macros.h"
-#include "shardway/ir/attribute.h"
 #include "shardway/spmd/room.h"
 
 namespace shardway::spmd {
@@ -26,18 +24,6 @@ OpRule BatchRule(const ir::Op& op, int n) {
   return rule;
 }
 
-ir::Value* InRowMajor(ir::Builder& b, ir::Value* x) {
-  std::vector<int64_t> minor_to_major;
-  for (int d = x->type.rank(); d-- > 0;) minor_to_major.push_back(d);
-  const auto layouts =
-      std::make_shared<const ir::AttrArray>(ir::AttrArray{std::move(minor_to_major)});
-  ir::AttrDict attributes;
-  ir::Set(attributes, "call_target_name", std::string("LayoutConstraint"));
-  ir::Set(attributes, "operand_layouts", layouts);
-  ir::Set(attributes, "result_layouts", layouts);
-  return b.Create(ir::OpKind::kCustomCall, {&x, 1}, {&x->type, 1}, std::move(attributes))->result();
-}
-
 }  // namespace
 
 OpRule BatchedLinalgRule(const ir::Op& op) { return BatchRule(op, 2); }
@@ -50,20 +36,6 @@ OpRule TriangularSolveRule(const ir::Op& op) {
   const int f = rule.AddFactor(op.result()->type.dims[free]);
   rule.operands[1][free] = rule.results[0][free] = {f};
   return rule;
-}
-
-OpRule FftRule(const ir::Op& op) {
-  return BatchRule(op, static_cast<int>(op.IntList("fft_length").size()));
-}
-
-LocalResults EmitFft(LocalOp& local) {
-  if (local.e.backend() != Backend::kNative) return EmitAsIs(local);
-  // XLA lays out what its collectives take and return as suits them, and passes that on; its fft
-  // takes nothing but row-major.
-  local.operands[0] = InRowMajor(local.e.b(), local.operands[0]);
-  SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results, EmitAsIs(local));
-  results[0] = InRowMajor(local.e.b(), results[0]);
-  return results;
 }
 
 }  // namespace shardway::spmd

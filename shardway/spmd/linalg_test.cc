@@ -20,20 +20,6 @@ ir::Value* Solve(TestProgram& p, ir::Value* a, ir::Value* b) {
       ->result();
 }
 
-ir::Value* Fft(TestProgram& p, ir::Value* x) {
-  ir::AttrDict attributes;
-  ir::Set(attributes, "fft_type", ir::EnumAttr{.kind = "fft_type", .value = "FFT"});
-  ir::Set(attributes, "fft_length", std::vector<int64_t>{x->type.dims.back()});
-  return p.b.Create(ir::OpKind::kFft, {&x, 1}, {&x->type, 1}, std::move(attributes))->result();
-}
-
-ir::Value* Complex(TestProgram& p, std::vector<int64_t> dims, Sharding sharding) {
-  ir::Value* v = p.module->AddArgument(p.main->body, ir::Type::Tensor(ElementType::kC64, dims));
-  p.main->arg_attrs.emplace_back();
-  p.Annotate(v, std::move(sharding));
-  return v;
-}
-
 TEST(TriangularSolve, RightHandSidesAreProblemsOfTheirOwn) {
   TestProgram p;
   ir::Value* a = p.Argument({64, 64}, Sharding{{{}, {}}});
@@ -42,20 +28,6 @@ TEST(TriangularSolve, RightHandSidesAreProblemsOfTheirOwn) {
   p.Return({x});
   EXPECT_EQ(p.ShardingOf(x), "[{}, {y}]");
   EXPECT_THAT(p.Collectives(), IsEmpty());
-}
-
-TEST(Fft, OnOtherDimensionsSendsNothing) {
-  TestProgram p;
-  ir::Value* x = Complex(p, {30, 64}, Sharding{{kY, {}}});
-  p.Return({Fft(p, x)});
-  EXPECT_THAT(p.Collectives(), IsEmpty());
-}
-
-TEST(Fft, AlongASplitDimensionMovesTheSplitToAnother) {
-  TestProgram p;
-  ir::Value* x = Complex(p, {256, 512}, Sharding{{{}, kY}});
-  p.Return({p.Constrain(Fft(p, x), Sharding{{{}, kY}})});
-  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_to_all"), HasSubstr("all_to_all")));
 }
 
 TEST(Rng, IsTheFirstDevicesEverywhere) {

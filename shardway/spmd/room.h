@@ -120,5 +120,6 @@ LocalResults EmitRng(LocalOp&);
 LocalResults EmitHostTransfer(LocalOp&);
 OpRule FftRule(const ir::Op&);
 LocalResults EmitFft(LocalOp&);
+double FftExchange(const ir::Op&, const OpRule&, const FactorAxes&, const Mesh&);
 
 }  // namespace shardway::spmd
