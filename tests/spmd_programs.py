@@ -283,6 +283,40 @@ def transform_case(name: str) -> Case:
     return run
 
 
+# ---- sorts of vectors along their split, long enough that parts exchange shards ----
+
+
+def sort_many(rows: jax.Array) -> jax.Array:
+    """Few distinct keys, and so many operands that their places travel too: it stays stable."""
+    return jnp.stack(lax.sort((jnp.round(rows[0]), *rows), num_keys=1))
+
+
+SORTS: dict[str, tuple[Callable[[jax.Array], Any], tuple[int, ...], Any]] = {
+    "floats": (jnp.sort, (40000,), f32),
+    "floats_uneven": (lambda a: jnp.sort(a, descending=True), (40001,), f32),
+    "special": (
+        lambda a: jnp.sort(jnp.where(a > 1, jnp.nan, jnp.where(a < -1, -jnp.inf, a))),
+        (40003,),
+        f32,
+    ),
+    "integers": (jnp.sort, (50007,), i32),
+    "bytes": (lambda a: jnp.sort(a.astype(jnp.uint8)), (150001,), i32),
+    "rows": (lambda a: jnp.sort(a, axis=1), (3, 15001), i32),
+    "many": (sort_many, (10, 40003), f32),
+    "argsort": (lambda a: jnp.argsort(a, descending=True), (40003,), i32),
+    "almost_empty": (lambda a: jnp.sort(a, axis=0), (9, 9001), i32),
+}
+
+
+def sort_case(name: str) -> Case:
+    def run() -> None:
+        fn, shape, make = SORTS[name]
+        line = P(("x", "y")) if len(shape) == 1 or name == "almost_empty" else P(None, ("y", "x"))
+        uneven(fn, [make(*shape)], line, mesh())
+
+    return run
+
+
 # ---- matmul for every pair of shardings ----
 
 
@@ -387,6 +421,8 @@ def cases() -> dict[str, Case]:
     }
     for name in UNEVEN:
         found[f"uneven_{name}"] = uneven_case(name)
+    for name in SORTS:
+        found[f"sort_{name}"] = sort_case(name)
     for name in TRANSFORMS:
         found[f"transform_{name}"] = transform_case(name)
     for i, lhs in enumerate([P(), P("x", "y"), P(None, ("x", "y")), P("y"), P(("y", "x"))]):

@@ -60,7 +60,7 @@ TEST(Fft, OfAVectorTakesFourSteps) {
   ir::Value* x = Complex(p, {1 << 16}, Sharding{{kY}});
   p.Return({p.Constrain(Fft(p, x), Sharding{{kY}})});
   EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_to_all complex<f32>[16384,1]"),
-                                           HasSubstr("all_to_all c64[4096,4]"),
+                                           HasSubstr("all_to_all complex<f32>[4096,4]"),
                                            HasSubstr("all_to_all complex<f32>[16384,1]")));
 }
 

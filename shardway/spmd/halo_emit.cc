@@ -140,26 +140,10 @@ class HaloEmitter {
     return b_.BroadcastInDim(is, like->type.dims, {});
   }
 
-  // Between all devices whose parts along the axes are a move's, the rest of their place alike.
   std::vector<std::pair<int64_t, int64_t>> Pairs(const HaloRound& round) const {
-    const Mesh& mesh = e_.mesh();
-    std::vector<int64_t> place(plan_.parts), to(plan_.parts, -1);
-    for (int64_t p = 0; p < plan_.parts; ++p) {
-      int64_t left = p;
-      for (size_t i = axes_.size(); i-- > 0; left /= mesh.size(axes_[i])) {
-        place[p] += left % mesh.size(axes_[i]) * mesh.stride(axes_[i]);
-      }
-    }
+    std::vector<int64_t> to(plan_.parts, -1);
     for (const HaloMove& move : round.moves) to[move.from] = move.to;
-    std::vector<std::pair<int64_t, int64_t>> pairs;
-    for (int64_t device = 0; device < mesh.num_devices(); ++device) {
-      int64_t part = 0;
-      for (uint8_t a : axes_) {
-        part = part * mesh.size(a) + device / mesh.stride(a) % mesh.size(a);
-      }
-      if (to[part] >= 0) pairs.emplace_back(device, device - place[part] + place[to[part]]);
-    }
-    return pairs;
+    return PairsOfParts(e_.mesh(), axes_, to);
   }
 
   // Which stretch of its window each part has pieces for; whether those leave no hole in it.

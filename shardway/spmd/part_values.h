@@ -1,7 +1,9 @@
-// Scalars that differ from part to part: the offset of a tile, the length of a stretch.
+// Scalars that differ from part to part: the offset of a tile, the length of a stretch; and which
+// devices two parts are.
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "shardway/spmd/emitter.h"
@@ -17,5 +19,10 @@ std::optional<int64_t> SameForAll(const PartNumbers& numbers);
 // The number of this device's part along `axes`, an i32 scalar: a constant, clamp(a, p·part + q, b)
 // where that fits, otherwise looked up in a table.
 ir::Value* NumberOfPart(Emitter& e, const AxisList& axes, const PartNumbers& numbers);
+
+// For a permute in which each part along `axes` sends to part `to`[part], or to none (-1): all
+// pairs of devices, the rest of their places alike.
+std::vector<std::pair<int64_t, int64_t>> PairsOfParts(const Mesh& mesh, const AxisList& axes,
+                                                      const std::vector<int64_t>& to);
 
 }  // namespace shardway::spmd

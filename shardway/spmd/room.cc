@@ -41,9 +41,16 @@ ir::Value* MaskPadding(Emitter& e, ir::Value* x, const ir::Type& type, const Sha
 
 namespace {
 
-absl::Status CloneInto(const ir::Region& from, ir::Region* to, ir::Module* module,
-                       absl::flat_hash_map<const ir::Value*, ir::Value*>& values) {
+using Values = absl::flat_hash_map<const ir::Value*, ir::Value*>;
+
+absl::Status CloneOps(const ir::Region& from, ir::Region* to, ir::Module* module, Values& values);
+
+absl::Status CloneInto(const ir::Region& from, ir::Region* to, ir::Module* module, Values& values) {
   for (const ir::Value* arg : from.arguments) values[arg] = module->AddArgument(to, arg->type);
+  return CloneOps(from, to, module, values);
+}
+
+absl::Status CloneOps(const ir::Region& from, ir::Region* to, ir::Module* module, Values& values) {
   for (const ir::Op* op : from.ops) {
     std::vector<ir::Value*> operands;
     std::vector<ir::Type> types;
@@ -78,8 +85,19 @@ absl::Status CloneInto(const ir::Region& from, ir::Region* to, ir::Module* modul
 }  // namespace
 
 absl::Status CloneBody(const ir::Region& from, ir::Region* to, ir::Module* module) {
-  absl::flat_hash_map<const ir::Value*, ir::Value*> values;
+  Values values;
   return CloneInto(from, to, module, values);
+}
+
+absl::StatusOr<std::vector<ir::Value*>> InlineBody(const ir::Region& from,
+                                                   absl::Span<ir::Value* const> arguments,
+                                                   ir::Region* to, ir::Module* module) {
+  Values values;
+  for (size_t i = 0; i < arguments.size(); ++i) values[from.arguments[i]] = arguments[i];
+  if (absl::Status s = CloneOps(from, to, module, values); !s.ok()) return s;
+  std::vector<ir::Value*> returned = to->ops.back()->operands;
+  to->ops.pop_back();
+  return returned;
 }
 
 }  // namespace shardway::spmd

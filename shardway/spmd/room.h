@@ -60,6 +60,10 @@ ir::Value* MaskPadding(Emitter& e, ir::Value* x, const ir::Type& type, const Sha
 // Copies a region whose operators are plain (the body of a reduction, a comparator): Shardy's
 // annotations in it are dropped. It must not use values from outside.
 absl::Status CloneBody(const ir::Region& from, ir::Region* to, ir::Module* module);
+// Its operators once more at the end of `to`, with `arguments` for its own; what it returns.
+absl::StatusOr<std::vector<ir::Value*>> InlineBody(const ir::Region& from,
+                                                   absl::Span<ir::Value* const> arguments,
+                                                   ir::Region* to, ir::Module* module);
 
 // ---- the rooms ----
 OpRule ElementwiseRule(const ir::Op&);
@@ -94,6 +98,7 @@ LocalResults EmitReverse(LocalOp&);
 double ReverseExchange(const ir::Op&, const OpRule&, const FactorAxes&, const Mesh&);
 OpRule SortRule(const ir::Op&);
 LocalResults EmitSort(LocalOp&);
+double SortExchange(const ir::Op&, const OpRule&, const FactorAxes&, const Mesh&);
 OpRule GatherRule(const ir::Op&);
 LocalResults EmitGather(LocalOp&);
 OpRule ScatterRule(const ir::Op&);

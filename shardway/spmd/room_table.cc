@@ -19,7 +19,7 @@ const Room& RoomOf(ir::OpKind kind) {
   static constexpr Room kPad = {PadRule, EmitPad, PadExchange};
   static constexpr Room kConcatenate = {ConcatenateRule, EmitConcatenate, ConcatenateExchange};
   static constexpr Room kReverse = {ReverseRule, EmitReverse, ReverseExchange};
-  static constexpr Room kSort = {SortRule, EmitSort};
+  static constexpr Room kSort = {SortRule, EmitSort, SortExchange};
   static constexpr Room kGather = {GatherRule, EmitGather};
   static constexpr Room kScatter = {ScatterRule, EmitScatter};
   static constexpr Room kCollective = {CollectiveRule, EmitCollective};

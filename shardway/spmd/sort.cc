@@ -1,58 +1,32 @@
-// sort: all but the sorted dimension pass through. Of a sort of which only the beginning is used
-// (partial_sort.h) the sorted dimension may be split too: every part sorts what it has, the first k
-// of each are gathered and sorted again.
+// sort: all but the sorted dimension pass through. Along that, parts exchange shards where that is
+// less than to gather them, or to sort along other dimensions (sort_exchange.h). Of a sort of which
+// only the beginning is used (partial_sort.h) the sorted dimension may be split too: every part
+// sorts what it has, the first k of each are gathered and sorted again.
 #include <algorithm>
 
 #include "shardway/base/status_macros.h"
 #include "shardway/spmd/pack.h"
 #include "shardway/spmd/partial_sort.h"
 #include "shardway/spmd/room.h"
+#include "shardway/spmd/sort_exchange.h"
+#include "shardway/spmd/sort_order.h"
 
 namespace shardway::spmd {
 namespace {
 
 using ir::OpKind;
 
-int64_t SortedDim(const ir::Op& op) {
-  const int64_t dim = op.Int("dimension", -1);
-  return dim < 0 ? dim + op.operand(0)->type.rank() : dim;
-}
-
-// `operands` sorted by the user's comparator, then cut to the first k. What `padding` (i1, may be
-// null) marks comes last, whatever the comparator makes of it.
+// The first k of `operands`, sorted.
 LocalResults SortFirst(LocalOp& local, std::vector<ir::Value*> operands, ir::Value* padding,
                        int64_t k) {
-  ir::Builder& b = local.e.b();
-  const size_t n = operands.size();
   const int64_t dim = SortedDim(local.op);
-  if (padding != nullptr) operands.push_back(padding);
-  std::vector<ir::Type> types;
-  types.reserve(operands.size());
-  for (const ir::Value* v : operands) types.push_back(v->type);
-  ir::AttrDict attributes = local.op.attributes;
-  ir::Erase(attributes, kFirstOnly);
-  ir::Erase(attributes, "mhlo.sharding");
-  ir::Erase(attributes, "sdy.sharding");
-  ir::Op* op = b.Create(OpKind::kSort, operands, types, std::move(attributes));
-  ir::Region* body = local.e.module()->AddRegion(op);
-  SHARDWAY_RETURN_IF_ERROR(CloneBody(*local.op.regions[0], body, local.e.module()));
-  if (padding != nullptr) {
-    const ir::Type i1 = ir::Type::Scalar(ElementType::kI1);
-    ir::Value* left = local.e.module()->AddArgument(body, i1);
-    ir::Value* right = local.e.module()->AddArgument(body, i1);
-    ir::Value* before = body->ops.back()->operand(0);
-    body->ops.pop_back();
-    ir::Builder inner(local.e.module(), body);
-    inner.set_location(b.location());
-    before = inner.Select(inner.Binary(OpKind::kXor, left, right), right, before);
-    inner.Return({&before, 1});
-  }
-  std::vector<ir::Value*> results(op->results.begin(), op->results.begin() + n);
+  SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
+                            SortInOrder(local, std::move(operands), /*by_place=*/false, padding));
   for (ir::Value*& v : results) {
     if (v->type.dims[dim] <= k) continue;
     std::vector<int64_t> limits(v->type.dims.begin(), v->type.dims.end());
     limits[dim] = k;
-    v = b.Slice(v, std::vector<int64_t>(limits.size()), limits);
+    v = local.e.b().Slice(v, std::vector<int64_t>(limits.size()), limits);
   }
   return results;
 }
@@ -83,9 +57,12 @@ OpRule SortRule(const ir::Op& op) {
   const int64_t dim = SortedDim(op);
   if (dim >= 0 && dim < shape.rank()) {
     const bool first_only = op.Bool(kFirstOnly);
-    rule.factors[operand[dim][0]].kind =
-        first_only ? Factor::Kind::kReduction : Factor::Kind::kReplicated;
-    if (first_only) {
+    const int sorted = operand[dim][0];
+    if (!first_only) {
+      rule.factors[sorted].window = true;
+      rule.blocked.push_back(sorted);  // whether it stays split is open
+    } else {
+      rule.factors[sorted].kind = Factor::Kind::kReduction;
       result[dim] = {rule.AddFactor(op.result()->type.dims[dim], Factor::Kind::kReplicated)};
     }
   }
@@ -95,7 +72,10 @@ OpRule SortRule(const ir::Op& op) {
 }
 
 LocalResults EmitSort(LocalOp& local) {
-  if (!local.op.Bool(kFirstOnly)) return EmitAsIs(local);
+  if (!local.op.Bool(kFirstOnly)) {
+    const bool exchanges = local.rule.Exchanges(local.axes, local.mesh());
+    return exchanges ? SortByExchange(local) : EmitAsIs(local);
+  }
   ir::Builder& b = local.e.b();
   const int64_t dim = SortedDim(local.op);
   const int64_t size = local.op.operand(0)->type.dims[dim];

@@ -7,11 +7,15 @@
 namespace shardway::spmd {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 // By the first operand.
-ir::Op* Sort(TestProgram& p, absl::Span<ir::Value* const> operands, int64_t dim) {
+ir::Op* Sort(TestProgram& p, absl::Span<ir::Value* const> operands, int64_t dim,
+             std::string type = "FLOAT") {
   ir::AttrDict attributes;
   ir::Set(attributes, "dimension", dim);
   ir::Set(attributes, "is_stable", true);
@@ -24,11 +28,13 @@ ir::Op* Sort(TestProgram& p, absl::Span<ir::Value* const> operands, int64_t dim)
   }
   ir::Builder b(p.module.get(), body);
   ir::Value* before = b.Compare("LT", body->arguments[0], body->arguments[1]);
+  ir::Set(before->def->attributes, "compare_type",
+          ir::EnumAttr{.kind = "comparison_type", .value = std::move(type)});
   b.Return({&before, 1});
   return op;
 }
-ir::Value* Sort(TestProgram& p, ir::Value* x, int64_t dim) {
-  return Sort(p, {&x, 1}, dim)->result();
+ir::Value* Sort(TestProgram& p, ir::Value* x, int64_t dim, std::string type = "FLOAT") {
+  return Sort(p, {&x, 1}, dim, std::move(type))->result();
 }
 
 TEST(Sort, AlongASplitDimensionMovesTheSplitToAnother) {
@@ -50,11 +56,32 @@ TEST(Sort, OfWhichOneResultIsUnusedMovesTheSplitToo) {
                                            HasSubstr("all_to_all i32[256,4096]")));
 }
 
-TEST(Sort, OfAVectorIsGathered) {
+// Four parts would exchange three shards, as many as a gather brings; eight exchange six.
+TEST(Sort, OfAVectorIsGatheredAmongFewParts) {
   TestProgram p;
-  ir::Value* x = p.Argument({4096}, Sharding{{kY}});
+  ir::Value* x = p.Argument({1 << 20}, Sharding{{kY}});
   p.Return({p.Constrain(Sort(p, x, 0), Sharding{{kY}})});
-  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_gather f32[1024]")));
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_gather f32[262144]")));
+}
+
+TEST(Sort, OfALongVectorExchangesShards) {
+  const AxisList all = {0, 1, 2};
+  for (const int64_t size : {1 << 20, (1 << 20) - 5}) {
+    TestProgram p;
+    ir::Value* x = p.Argument({size}, Sharding{{all}});
+    p.Return({p.Constrain(Sort(p, x, 0, "TOTALORDER"), Sharding{{all}})});
+    EXPECT_THAT(p.Collectives(), AllOf(SizeIs(6), Each(HasSubstr("permute f32[131072]"))));
+  }
+}
+
+// Elements that the comparator takes for equal may differ (the zeros of an ordinary comparison):
+// their places would travel too.
+TEST(Sort, OfAVectorWhoseTiesDifferIsGathered) {
+  const AxisList all = {0, 1, 2};
+  TestProgram p;
+  ir::Value* x = p.Argument({1 << 20}, Sharding{{all}});
+  p.Return({p.Constrain(Sort(p, x, 0), Sharding{{all}})});
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_gather f32[131072]")));
 }
 
 ir::Value* FirstOf(TestProgram& p, ir::Value* sorted, int64_t k) {
