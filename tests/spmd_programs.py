@@ -317,6 +317,45 @@ def sort_case(name: str) -> Case:
     return run
 
 
+# ---- random numbers: the same as on one device, each part made where it is wanted ----
+
+
+def random_in_parts(impl: str) -> Case:
+    def run() -> None:
+        def draws(data: jax.Array) -> list[jax.Array]:
+            key = jax.random.wrap_key_data(data, impl=impl)
+            return [
+                jax.random.bits(key, (4096, 3)),
+                jax.random.uniform(key, (4096, 3)),
+                jax.random.normal(key, (4096, 3)),
+                jax.random.randint(key, (4096, 3), 0, 9),
+                jax.random.bernoulli(key, 0.3, (4096, 3)),
+            ]
+
+        data = np.asarray(jax.random.key_data(jax.random.key(5, impl=impl)))
+        text = twin(draws, [data], [P()], out=[P(("x", "y"))] * 5, mesh=mesh(), tolerance=1e-6)
+        assert "channel_handle" not in text, "it sends something"
+        assert "tensor<4096x" not in text, "it makes more than its part"
+
+    return run
+
+
+def random_wide() -> None:
+    """64 bits from each algorithm, the state too."""
+    with jax.enable_x64():
+        for algorithm in lax.RandomAlgorithm.__members__.values():
+            for dims in ((40, 3), (13, 5)):
+                make = partial(
+                    lax.rng_bit_generator, shape=dims, dtype=np.uint64, algorithm=algorithm
+                )
+                uneven(
+                    lambda key, make=make: make(key),
+                    [np.array([3, 1 << 40], np.uint64)],
+                    P(("x", "y")),
+                    mesh(),
+                )
+
+
 # ---- matmul for every pair of shardings ----
 
 
@@ -421,6 +460,9 @@ def cases() -> dict[str, Case]:
     }
     for name in UNEVEN:
         found[f"uneven_{name}"] = uneven_case(name)
+    for impl in ("threefry2x32", "rbg", "unsafe_rbg"):
+        found[f"random_in_parts_{impl}"] = random_in_parts(impl)
+    found["random_wide"] = random_wide
     for name in SORTS:
         found[f"sort_{name}"] = sort_case(name)
     for name in TRANSFORMS:

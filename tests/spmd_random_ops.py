@@ -573,6 +573,18 @@ def random_numbers(d: Draw) -> Op:
     return Op(f"random {kind} {dims} {seed}", fn, [d.array(dims, np.float32, 0, 4)])
 
 
+def random_bits(d: Draw) -> Op:
+    """The generator that shows its state, both algorithms: a part makes its own numbers."""
+    dims, dtype = d.dims(), d.of([np.uint8, np.uint16, np.uint32])
+    algorithm = d.of(list(lax.RandomAlgorithm.__members__.values()))
+
+    def fn(key: jax.Array) -> Any:
+        return lax.rng_bit_generator(key, dims, dtype, algorithm)
+
+    key = d.rng.integers(0, 2**32, 4, dtype=np.uint32)
+    return Op(f"random_bits {algorithm} {dims} {np.dtype(dtype)}", fn, [key])
+
+
 # ---- control flow ----
 
 
@@ -622,5 +634,6 @@ FAMILIES: list[Callable[[Draw], Op]] = [
     fft,
     cholesky,
     random_numbers,
+    random_bits,
     loop,
 ]

@@ -6,7 +6,6 @@
 namespace shardway::spmd {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -28,22 +27,6 @@ TEST(TriangularSolve, RightHandSidesAreProblemsOfTheirOwn) {
   p.Return({x});
   EXPECT_EQ(p.ShardingOf(x), "[{}, {y}]");
   EXPECT_THAT(p.Collectives(), IsEmpty());
-}
-
-TEST(Rng, IsTheFirstDevicesEverywhere) {
-  TestProgram p;
-  ir::Value* low = p.b.Splat(ir::Type::Scalar(ElementType::kF32), 0);
-  ir::Value* high = p.b.Splat(ir::Type::Scalar(ElementType::kF32), 1);
-  const int64_t sizes[] = {8, 4};
-  ir::Value* operands[] = {low, high, p.b.IntVector(ElementType::kI64, sizes)};
-  ir::AttrDict attributes;
-  ir::Set(attributes, "rng_distribution",
-          ir::EnumAttr{.kind = "rng_distribution", .value = "UNIFORM"});
-  const ir::Type type = TestProgram::F32({8, 4});
-  ir::Value* x =
-      p.b.Create(ir::OpKind::kRng, operands, {&type, 1}, std::move(attributes))->result();
-  p.Return({p.Constrain(x, Sharding{{kY, {}}})});
-  EXPECT_THAT(p.Collectives(), ElementsAre("all_reduce sum f32[8,4] over axes [0] of [8]"));
 }
 
 TEST(HostTransfer, SaysWhatToDoInstead) {

@@ -1,6 +1,5 @@
 // rng: numbers from a state that the operator does not show, so that no two devices need agree
-// about them. The first device's are everybody's. (rng_bit_generator shows its state: the fallback,
-// every device computing all of it, gives the same numbers everywhere and sends nothing.)
+// about them. The first device's are everybody's.
 #include "shardway/base/status_macros.h"
 #include "shardway/spmd/dynamic_window.h"
 #include "shardway/spmd/room.h"

@@ -122,6 +122,8 @@ double SelectAndScatterExchange(const ir::Op&, const OpRule&, const FactorAxes&,
 OpRule BatchedLinalgRule(const ir::Op&);
 OpRule TriangularSolveRule(const ir::Op&);
 LocalResults EmitRng(LocalOp&);
+OpRule RngBitGeneratorRule(const ir::Op&);
+LocalResults EmitRngBitGenerator(LocalOp&);
 LocalResults EmitHostTransfer(LocalOp&);
 OpRule FftRule(const ir::Op&);
 LocalResults EmitFft(LocalOp&);

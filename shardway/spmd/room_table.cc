@@ -32,6 +32,7 @@ const Room& RoomOf(ir::OpKind kind) {
   static constexpr Room kLinalg = {BatchedLinalgRule, EmitAsIs};
   static constexpr Room kTriangularSolve = {TriangularSolveRule, EmitAsIs};
   static constexpr Room kRng = {ReplicatedRule, EmitRng};
+  static constexpr Room kRngBitGenerator = {RngBitGeneratorRule, EmitRngBitGenerator};
   static constexpr Room kHostTransfer = {ReplicatedRule, EmitHostTransfer};
   static constexpr Room kFft = {FftRule, EmitFft, FftExchange};
 
@@ -143,6 +144,8 @@ const Room& RoomOf(ir::OpKind kind) {
       return kTriangularSolve;
     case K::kRng:
       return kRng;
+    case K::kRngBitGenerator:
+      return kRngBitGenerator;
     case K::kInfeed:
     case K::kOutfeed:
     case K::kSend:
