@@ -60,15 +60,25 @@ ir::Value* CutTo(Emitter& e, ir::Value* x, const ReshardStep& step) {
 ir::Value* SliceTile(Emitter& e, ir::Value* x, int dim, int64_t tile, const AxisList& axes) {
   ir::Builder& b = e.b();
   const int64_t total = tile * e.mesh().SizeOf(axes);
-  x = PadDim(e, x, dim, total);
-  if (total == tile && x->type.dims[dim] == tile) return x;
+  x = PadDim(e, x, dim, tile);
+  const int64_t size = x->type.dims[dim];
+  if (total == tile && size == tile) return x;
   const ir::Type i32 = ir::Type::Scalar(ElementType::kI32);
   ir::Value* zero = b.SplatInt(i32, 0);
-  std::vector<ir::Value*> starts(x->type.rank(), zero);
-  starts[dim] = b.Binary(ir::OpKind::kMultiply, e.Coordinate(axes), b.SplatInt(i32, tile));
+  ir::Value* begin = b.Binary(ir::OpKind::kMultiply, e.Coordinate(axes), b.SplatInt(i32, tile));
   std::vector<int64_t> sizes(x->type.dims.begin(), x->type.dims.end());
   sizes[dim] = tile;
-  return b.DynamicSlice(x, starts, sizes);
+  std::vector<ir::Value*> starts(x->type.rank(), zero);
+  starts[dim] = begin;
+  ir::Value* piece = b.DynamicSlice(x, starts, sizes);
+  const int64_t real = size % tile;  // elements of the only tile that is partly beyond the end
+  if (total <= size || real == 0) return piece;
+  // Its slice was moved back to end with the end. The padding is made on a tile, not on the whole.
+  std::vector<int64_t> from(x->type.rank());
+  from[dim] = tile - real;
+  ir::Value* moved = PadDim(e, b.Slice(piece, from, sizes), dim, tile);
+  ir::Value* beyond = b.Compare("GT", begin, b.SplatInt(i32, size - tile));
+  return b.Select(b.BroadcastInDim(beyond, piece->type.dims, {}), moved, piece);
 }
 
 ir::Value* EmitReshard(Emitter& e, ir::Value* local, const ir::Type& type, const Sharding& from,

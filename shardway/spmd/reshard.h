@@ -50,8 +50,8 @@ double ReshardCost(const ir::Type& type, const Sharding& from, const Sharding& t
 ir::Value* EmitReshard(Emitter& e, ir::Value* local, const ir::Type& type, const Sharding& from,
                        const Sharding& to, AxisSet manual);
 
-// This device's slice over `axes` (row-major index times `tile`), of size `tile`, along `dim`; pads
-// first when the tiles reach beyond the end.
+// This device's slice over `axes` (row-major index times `tile`), of size `tile`, along `dim`; what
+// tiles have beyond the end is undefined.
 ir::Value* SliceTile(Emitter& e, ir::Value* x, int dim, int64_t tile, const AxisList& axes);
 
 // From tiles of one size to tiles of another over the same parts: what each part needs.
