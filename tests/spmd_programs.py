@@ -130,6 +130,25 @@ def partial_manual() -> None:
     twin(mapped, [f32(8, 16), f32(16, 12)], [P("y", "x"), P("x", "y")], mesh=m)
 
 
+def partial_manual_fft() -> None:
+    """Manual over one axis; what a transform moves by itself over the other stays among its devices."""
+    for axes in ({"x": 2, "y": 4}, {"y": 2, "x": 2, "z": 2}, {"z": 2, "x": 2, "y": 2}):
+        m = mesh(**axes)
+        auto = tuple(a for a in axes if a != "x")
+        mapped = jax.shard_map(
+            lambda a: jnp.fft.fft2(a) * (1 + lax.axis_index("x")),
+            mesh=m,
+            in_specs=P("x"),
+            out_specs=P("x"),
+            axis_names={"x"},
+            check_vma=False,
+        )
+        value = (f32(2, 96, 128) + 1j * f32(2, 96, 128)).astype(np.complex64)
+        for spec in (P("x", auto), P("x", auto[0], auto[1:]), P("x", None, auto)):
+            for out in (P("x", auto), P("x", auto[0], auto[1:]), P("x", None, auto)):
+                twin(mapped, [value], [spec], out=out, mesh=m, tolerance=1e-4)
+
+
 def nested_manual() -> None:
     m = mesh()
 
@@ -455,6 +474,7 @@ def cases() -> dict[str, Case]:
         found[f"manual_{name}"] = manual_case(name)
     found |= {
         "partial_manual": partial_manual,
+        "partial_manual_fft": partial_manual_fft,
         "nested_manual": nested_manual,
         "grad_shard_map": grad_through_shard_map,
     }

@@ -280,13 +280,13 @@ LocalResults EmitFft(LocalOp& local) {
   Sharding now = local.operand_shardings[0];
   for (const Transform& t : plan.transforms) {
     if (t.moved) {
-      x = EmitReshard(local.e, x, type, now, *t.moved, 0);
+      x = EmitReshard(local.e, x, type, now, *t.moved, local.manual);
       now = *t.moved;
     }
     x = t.four_steps ? emitter.InFourSteps(x, t, now.dims[t.dim]) : emitter.Along(x, t);
     type = After(std::move(type), t);
   }
-  return std::vector<ir::Value*>{EmitReshard(local.e, x, type, now, to, 0)};
+  return std::vector<ir::Value*>{EmitReshard(local.e, x, type, now, to, local.manual)};
 }
 
 }  // namespace shardway::spmd

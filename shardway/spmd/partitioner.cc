@@ -177,6 +177,7 @@ class Partitioner {
         ChooseComputeSharding(op, rule, have, want, live_, program_.mesh,
                               op.results.empty() ? 1 : sums_.Share(op.result()));
     LocalOp local{op, rule, axes, {}, {}, {}, {}, want, emitter_};
+    if (!op.results.empty()) local.manual = program_.manual_of(op.result());
     for (size_t i = 0; i < op.operands.size(); ++i) {
       local.operand_shardings.push_back(FromFactors(rule, rule.operands[i], axes, program_.mesh));
       SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard,

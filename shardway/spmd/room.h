@@ -24,6 +24,7 @@ struct LocalOp {
   std::vector<ir::Type> result_types;  // local
   std::vector<Sharding> wanted;        // of the results in the end; a room may go that way itself
   Emitter& e;
+  AxisSet manual = 0;  // for what a room reshards itself
 
   const Mesh& mesh() const { return e.mesh(); }
   int64_t parts(int factor) const { return e.mesh().SizeOf(axes[factor]); }

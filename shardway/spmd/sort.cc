@@ -98,6 +98,7 @@ LocalResults EmitSort(LocalOp& local) {
   }
   if (ir::Value* packed = parts.size() > 1 ? Pack(b, parts) : nullptr) {
     std::vector<ElementType> elements;
+    elements.reserve(parts.size());
     for (const ir::Value* v : parts) elements.push_back(v->type.element);
     parts = Unpack(b, local.e.AllGather(packed, dim + 1, axes), 0, elements);
   } else {

@@ -1,5 +1,7 @@
 #include "shardway/spmd/sort_order.h"
 
+#include <numeric>
+
 #include "shardway/base/status_macros.h"
 #include "shardway/spmd/deferral.h"
 #include "shardway/spmd/partial_sort.h"
@@ -123,8 +125,8 @@ absl::StatusOr<ir::Value*> ComesBefore(LocalOp& local, const std::vector<ir::Val
     operands.push_back(left[i]);
     operands.push_back(right[i]);
   }
-  std::vector<int64_t> dimensions;
-  for (int d = 0; d < left[0]->type.rank(); ++d) dimensions.push_back(d);
+  std::vector<int64_t> dimensions(left[0]->type.rank());
+  std::iota(dimensions.begin(), dimensions.end(), 0);
   ir::AttrDict attributes;
   ir::Set(attributes, "dimensions", std::move(dimensions));
   const ir::Type type = ir::Type::Tensor(ElementType::kI1, left[0]->type.dims);
