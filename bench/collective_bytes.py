@@ -10,6 +10,9 @@ form, converted to HLO). Over n devices of a group a device sends
 times the trip count of the loops around it; of the branches of a conditional the dearest counts. An
 all-reduce whose every use slices out the device's own shard (the offsets are evaluated for each device of
 the group) counts as the reduce-scatter that later passes make of it. Groups of one device send nothing.
+
+The hops of a windowed einsum (permutes that say so, with `shardway.ring` among their frontend attributes)
+send what they send, and count together as the one collective that they are in the place of.
 """
 
 from __future__ import annotations
@@ -74,6 +77,7 @@ class Collective:
     bytes: float  # that a device sends in one run
     trips: float
     loop: str = ""  # the body it is in
+    ring: str = ""  # the windowed einsum it is a hop of
 
     def __str__(self) -> str:
         times = f" x{self.trips:g}" if self.trips != 1 else ""
@@ -90,7 +94,11 @@ class Count:
 
     @property
     def number(self) -> float:
-        return sum(c.trips for c in self.collectives)
+        rings: dict[str, float] = {}
+        for c in self.collectives:
+            if c.ring:  # its first hop is outside the windowed einsum's own loop
+                rings[c.ring] = min(c.trips, rings.get(c.ring, c.trips))
+        return sum(c.trips for c in self.collectives if not c.ring) + sum(rings.values())
 
 
 def element_bits(name: str) -> int:
@@ -407,6 +415,8 @@ class Module:
                 if collective is not None:
                     collective.trips = trips
                     collective.loop = name if name != self.entry else ""
+                    ring = re.search(r'shardway\.ring="?(\d+)', op.attributes)
+                    collective.ring = ring[1] if ring else ""
                     found.append(collective)
         return found
 

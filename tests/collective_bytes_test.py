@@ -124,6 +124,20 @@ def test_a_loop_that_depends_on_data_counts_once() -> None:
     assert whole(outer, inner) == (OPERAND, 1)
 
 
+def test_hops_of_a_windowed_einsum_are_one_collective() -> None:
+    hop = ROLL + ', frontend_attributes={shardway.ring="3"}'
+    inner, outer = loop("constant(10)", "constant(0)", hop)
+    first = hop.replace("%x", "%p")
+    body = outer.replace("tuple(%zero, %p,", "tuple(%zero, %first,")
+    body = body.replace("  %zero", f"  %first = f32[64,32]{{1,0}} {first}\n  %zero", 1)
+    assert whole(body, inner) == (6 * OPERAND, 1)
+    # In a loop of the program's it is one each time; and so is another ring.
+    inner, outer = loop("constant(10)", "constant(0)", hop)
+    assert whole(outer, inner) == (5 * OPERAND, 5)
+    other = f"{P0}  %a = f32[64,32]{{1,0}} {first}\n  ROOT %r = f32[64,32]{{1,0}} {first.replace('3', '4')}"
+    assert whole(other)[1] == 2
+
+
 def sliced(offset: str, rows: int, more: str = "") -> str:
     return f"""{P0}  %sum = f32[64,32]{{1,0}} all-reduce(%p), replica_groups={{{{0,1,2,3}},{{4,5,6,7}}}}, to_apply=%add
   %id = u32[] partition-id()

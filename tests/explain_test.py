@@ -95,6 +95,20 @@ def test_loops_are_counted() -> None:
     assert any(op.depth == 1 and op.operator == "dot_general" for op in why.operators)
 
 
+def test_hops_of_a_windowed_einsum_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    shardings = (sharded(P("y", None)), sharded(P(None, "y")))
+    fn = jax.jit(jnp.matmul, in_shardings=shardings, out_shardings=sharded(P(None, "y")))
+    (gather,) = shardway.explain(fn, f32(16, 32), f32(32, 8)).collectives
+    monkeypatch.setenv("SHARDWAY_WINDOWED_EINSUM", "always")
+    why = shardway.explain(fn, f32(16, 32), f32(32, 8))
+    assert {c.kind for c in why.collectives} == {"collective_permute"}
+    assert all(c.cause == f"{gather.cause}; a hop of a windowed einsum" for c in why.collectives)
+    assert why.bytes == gather.bytes
+    monkeypatch.setenv("SHARDWAY_WINDOWED_EINSUM", "sometimes")
+    with pytest.raises(ValueError, match="sometimes"):
+        shardway.explain(fn, f32(16, 32), f32(32, 8))
+
+
 def test_bad_annotations_are_value_errors_with_the_line() -> None:
     program = """
       module @bad attributes {mhlo.num_partitions = 4 : i32} {

@@ -6,6 +6,8 @@ again), every device with its own shards; the shards of the results, put togethe
 shardings say, are compared with the unsharded program on one device.
 
     python spmd_oracle.py [NAME…]      programs by name; prints one JSON object of name → error or ""
+
+SPMD_FLAGS are more flags for the tool (`--windowed-einsum always`).
 """
 
 from __future__ import annotations
@@ -65,7 +67,8 @@ def partition(lowered: jax.stages.Lowered, partitions: int, *flags: str) -> str:
     with tempfile.NamedTemporaryFile(suffix=".mlirbc") as file:
         file.write(artifact(lowered))
         file.flush()
-        command = [compiler(), file.name, "--partitions", str(partitions), *flags]
+        more = os.environ.get("SPMD_FLAGS", "").split()
+        command = [compiler(), file.name, "--partitions", str(partitions), *flags, *more]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip() or f"exit {done.returncode}")

@@ -3,14 +3,15 @@
 Several cases make one program, so that compiling it pays; a program that fails is taken apart.
 
     python spmd_random.py [--cases N] [--seed S] [--only FAMILY] [--case SEED]
-        prints {"seed": S, "cases": n, "uneven": m, "wrong": {name: error}}; a case is repeated by its
-        own seed: --case
+        prints {"seed": S, "cases": n, "uneven": m, "rings": r, "wrong": {name: error}}; a case is repeated
+        by its own seed: --case. `rings`: windowed einsums in the programs (SPMD_FLAGS="--windowed-einsum always")
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +26,7 @@ from spmd_random_ops import FAMILIES, Draw, Op
 
 MESHES = [(8,), (2, 4), (4, 2), (2, 2, 2), (3,), (2, 3), (5,), (4,)]
 A_PROGRAM = 8  # cases
+rings = 0
 
 
 class Case:
@@ -81,8 +83,8 @@ def mesh_of(shape: tuple[int, ...]) -> Mesh:
     return Mesh(np.array(devices).reshape(shape), ("x", "y", "z")[: len(shape)])
 
 
-def run(cases: list[Case]) -> None:
-    """All of them as one program."""
+def run(cases: list[Case]) -> int:
+    """All of them as one program; returns how many windowed einsums are in it."""
 
     def both(which: Callable[[Case], Any]) -> Callable[..., list[Any]]:
         def program(*values: jax.Array) -> list[Any]:
@@ -97,7 +99,7 @@ def run(cases: list[Case]) -> None:
 
     args = [a for case in cases for a in case.op.args]
     whole = both(lambda c: c.whole)
-    twin(
+    text = twin(
         both(lambda c: c.sharded),
         args,
         mesh=cases[0].mesh,
@@ -105,11 +107,13 @@ def run(cases: list[Case]) -> None:
         reference=whole,
         tolerance=1e-4,
     )
+    return len(set(re.findall(r'shardway\.ring = "(\d+)"', text)))
 
 
 def faults(cases: list[Case]) -> dict[str, str]:
+    global rings
     try:
-        run(cases)
+        rings += run(cases)
         return {}
     except Exception as error:
         together = error
@@ -145,7 +149,8 @@ def main() -> None:
         wrong |= faults(cases)
         uneven += sum(c.uneven for c in cases)
         count += len(cases)
-    print(json.dumps({"seed": options.seed, "cases": count, "uneven": uneven, "wrong": wrong}))
+    found = {"seed": options.seed, "cases": count, "uneven": uneven, "rings": rings, "wrong": wrong}
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -33,3 +33,18 @@ def test_random_operators_equal_their_twins(part: int) -> None:
     assert outcome["uneven"] > outcome["cases"] / 2
     wrong = outcome["wrong"]
     assert not wrong, "\n".join(f"{name}: {error}" for name, error in wrong.items())
+
+
+def test_random_windowed_einsums_equal_their_twins() -> None:
+    cases = (CASES or SAMPLE) // 4
+    seed = SEED + PROCESSES
+    print("seed", seed)
+    outcome = outcome_of(
+        "spmd_random.py",
+        *("--cases", str(cases), "--seed", str(seed), "--only", "dot"),
+        deadline_s=DEADLINE_S + cases,
+        SPMD_FLAGS="--windowed-einsum always",
+    )
+    wrong = outcome["wrong"]
+    assert not wrong, "\n".join(f"{name}: {error}" for name, error in wrong.items())
+    assert outcome["rings"] > outcome["cases"] / 8

@@ -19,6 +19,12 @@ void AddTo(CLI::App& command, CompileCommand& options) {
   command.add_option("--out", options.out, "shardings of the results");
   command.add_option("--backend", options.backend, "whose collectives: ffi, native or both")
       ->check(CLI::IsMember({"ffi", "native", "both"}));
+  command
+      .add_option("--windowed-einsum", options.windowed_einsum,
+                  "gathers and scattered sums of matrix products as rings: where it pays (auto), "
+                  "always or never")
+      ->envname("SHARDWAY_WINDOWED_EINSUM")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
   command.add_flag("--explain", options.explain, "print why, as JSON, instead of the program");
   command.add_flag("--propagate-in", options.propagate_inputs,
                    "arguments that say nothing may be split");

@@ -61,6 +61,7 @@ absl::Status Print(const compile::Request& request, const CompileCommand& comman
   options.explain = command.explain;
   options.observer = observer.get();
   options.mesh = command.mesh;
+  options.windowed_einsum = command.windowed_einsum;
   options.in_shardings = command.in;
   options.out_shardings = command.out;
   SHARDWAY_ASSIGN_OR_RETURN(const compile::Partitioned program,

@@ -10,6 +10,7 @@ struct CompileCommand {
   std::string mesh;     // x=4,y=2; empty: what the program says
   std::string in, out;  // shardings, see compile/boundary_shardings.h
   std::string backend = "ffi";     // ffi, native or both
+  std::string windowed_einsum;     // auto, always or never
   bool explain = false;            // print the explanation (JSON) instead of the program
   bool propagate_inputs = false;   // unannotated arguments may be split
   bool propagate_outputs = false;  // and results

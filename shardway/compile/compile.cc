@@ -1,6 +1,7 @@
 #include "shardway/compile/compile.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -131,6 +132,16 @@ void Show(const Options& options, std::string_view stage, const ir::Module& modu
   options.observer->OnStage(module.name, stage, ir::WriteText(module, text));
 }
 
+absl::StatusOr<spmd::WindowedEinsum> WindowedEinsumOf(std::string_view asked) {
+  if (asked.empty() || asked == "auto") return spmd::WindowedEinsum::kAuto;
+  if (asked == "always") return spmd::WindowedEinsum::kAlways;
+  if (asked == "never") return spmd::WindowedEinsum::kNever;
+  return absl::InvalidArgumentError(
+      absl::StrCat("windowed einsum: \"", std::string(asked),
+                   "\" is none of auto, always and never; say one with "
+                   "--windowed-einsum or SHARDWAY_WINDOWED_EINSUM"));
+}
+
 // Reads the program, and settles how many partitions it is for.
 absl::StatusOr<std::unique_ptr<ir::Module>> Import(Request& request, const Options& options) {
   if (request.artifact == nullptr) return absl::InvalidArgumentError("no program to compile");
@@ -158,11 +169,14 @@ absl::StatusOr<Partitioned> Compile(const Request& request) {
   const std::unique_ptr<Observer> observer = ObserverFromEnvironment();
   Options options;
   options.observer = observer.get();
+  if (const char* when = std::getenv("SHARDWAY_WINDOWED_EINSUM")) options.windowed_einsum = when;
   return CompileWith(request, options);
 }
 
 absl::StatusOr<Partitioned> CompileWith(const Request& asked, const Options& options) {
   Request request = asked;
+  SHARDWAY_ASSIGN_OR_RETURN(const spmd::WindowedEinsum windowed_einsum,
+                            WindowedEinsumOf(options.windowed_einsum));
   SHARDWAY_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, Import(request, options));
   SHARDWAY_ASSIGN_OR_RETURN(spmd::Program program, Flatten(*module, request));
   program.mesh.SetIslands(request.devices_per_island);
@@ -183,9 +197,9 @@ absl::StatusOr<Partitioned> CompileWith(const Request& asked, const Options& opt
   std::vector<Inspection> inspections = TakeInspections(program, shardings);
   SHARDWAY_ASSIGN_OR_RETURN(
       spmd::PerDevice device,
-      Partition(
-          program, rules, shardings,
-          {options.native ? spmd::Backend::kNative : spmd::Backend::kFfi, options.poison_padding}));
+      Partition(program, rules, shardings,
+                {options.native ? spmd::Backend::kNative : spmd::Backend::kFfi,
+                 options.poison_padding, windowed_einsum}));
   Show(options, "4-partitioned.mlir", *device.module);
 
   Partitioned out;

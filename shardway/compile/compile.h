@@ -75,8 +75,8 @@ struct Partitioned {
 };
 
 // Errors name the value, the axis and the user's line: INVALID_ARGUMENT for a bad program,
-// UNIMPLEMENTED for a construct that we do not take. Dumps its stages where SHARDWAY_DUMP says
-// (observer.h).
+// UNIMPLEMENTED for a construct that we do not take. Of the environment: dumps its stages where
+// SHARDWAY_DUMP says (observer.h); SHARDWAY_WINDOWED_EINSUM is as Options::windowed_einsum.
 absl::StatusOr<Partitioned> Compile(const Request& request);
 
 struct Options {
@@ -85,6 +85,8 @@ struct Options {
   bool native = false;
   bool poison_padding = false;  // for tests, see spmd/partitioner.h
   bool explain = false;         // fill in Partitioned::explanation
+  // "auto" (as empty), "always" or "never", see spmd/windowed_einsum.h.
+  std::string windowed_einsum;
   Observer* observer = nullptr;
   // For tools: shardings of the boundary in the place of the program's own (boundary_shardings.h).
   // With a mesh, the number of partitions is its size; without one, and with num_partitions 0, it

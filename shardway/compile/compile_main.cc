@@ -3,6 +3,7 @@
 //
 //   shardway-compile ARTIFACT [--partitions N] [--replicas N] [--native] [--poison-padding]
 //   [--shardy 0|1] [--propagate-results] [--island DEVICES] [--time REPEATS]
+//   [--windowed-einsum auto|always|never]
 //
 // Prints the text, then, after a line "// ----", the collectives and the boundary as comments. With
 // --time it prints how long the fastest of so many compilations took, and the peak of its memory.
@@ -66,6 +67,8 @@ int main(int argc, char** argv) {
       options.native = true;
     } else if (arg == "--poison-padding") {
       options.poison_padding = true;
+    } else if (arg == "--windowed-einsum" && i + 1 < argc) {
+      options.windowed_einsum = argv[++i];
     } else if (arg == "--propagate-results") {
       request.allow_propagation_to_results = {true};
     } else if (arg == "--propagate-parameters") {

@@ -162,7 +162,8 @@ class Explainer {
     } else {
       json_.Null();
     }
-    json_.Key("cause").String(Describe(cause));
+    json_.Key("cause").String(
+        absl::StrCat(Describe(cause), cause.ring >= 0 ? "; a hop of a windowed einsum" : ""));
     Where(LineOf(cause));
     json_.EndObject();
   }

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "absl/container/flat_hash_map.h"
+#include "shardway/spmd/replace_uses.h"
 
 namespace shardway::spmd {
 namespace {
@@ -151,15 +152,6 @@ class Combiner {
   ir::Region scratch_;
 };
 
-void Replace(ir::Region& region, const absl::flat_hash_map<const ir::Value*, ir::Value*>& by) {
-  for (ir::Op* op : region.ops) {
-    for (ir::Value*& v : op->operands) {
-      if (auto it = by.find(v); it != by.end()) v = it->second;
-    }
-    for (ir::Region* inner : op->regions) Replace(*inner, by);
-  }
-}
-
 }  // namespace
 
 void CombineAllReduces(Emitter& emitter, ir::Region* region) {
@@ -169,7 +161,7 @@ void CombineAllReduces(Emitter& emitter, ir::Region* region) {
   combiner.Visit(region);
   emitter.b().set_region(place);
   emitter.b().set_location(location);
-  if (!combiner.replaced().empty()) Replace(*region, combiner.replaced());
+  if (!combiner.replaced().empty()) ReplaceUses(*region, combiner.replaced());
 }
 
 }  // namespace shardway::spmd

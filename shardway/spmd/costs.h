@@ -2,6 +2,8 @@
 // island in the same time. What crosses islands is dearer, see Mesh::Price.
 #pragma once
 
+#include "shardway/spmd/emitter.h"
+
 namespace shardway::spmd {
 
 // What a collective costs beside its data. A permute or a gather of a few rows is less than one
@@ -12,5 +14,25 @@ inline constexpr double kCopyPrice = 0.05;  // of a byte copied locally
 // While a device does one multiply-add; while it touches one element.
 inline constexpr double kBytesPerFlop = 0.05;
 inline constexpr double kBytesPerElement = 0.2;
+
+// What decides whether a collective is taken apart to run beside computation.
+struct OverlapCosts {
+  double share;  // of the time of sending that may be hidden behind computation
+  double step;   // what one hop and one more operator cost beside data and work
+  double bytes_per_flop;
+  double copy;
+};
+
+// kFfi: collectives are copies in memory, by the cores that compute: nothing can be hidden.
+// kNative: accelerators send while they compute. Their links and units are of another kind than a
+// CPU's: 400 GB/s, 5 us for a hop with a kernel, 3.5e14 multiply-adds a second (data sheets of
+// the present ones; not measured).
+constexpr OverlapCosts OverlapOf(Backend backend) {
+  if (backend == Backend::kFfi) return {0, kCollectivePrice, kBytesPerFlop, kCopyPrice};
+  return {1, 2e6, 0.0011, 0.25};
+}
+
+// Of a dot_general.
+double MultiplyAdds(const ir::Op& dot);
 
 }  // namespace shardway::spmd

@@ -35,6 +35,7 @@ struct Cause {
   const ir::Op* op = nullptr;  // of the program being partitioned
   int index = 0;
   Sharding from, to;  // of the value; empty for kOperator
+  int ring = -1;      // the windowed einsum that this is a hop of (windowed_einsum.h)
 };
 
 // A collective in the program being written. Sites are numbered, and the operator gets what depends

@@ -54,6 +54,7 @@ class Partitioner {
       }
       SHARDWAY_RETURN_IF_ERROR(Visit(*op));
     }
+    WindowEinsums(emitter_, main_->body, options_.windowed_einsum, options_.poison_padding);
     CombineAllReduces(emitter_, main_->body);
     PerDevice result;
     result.uses_place = emitter_.Finish();

@@ -8,6 +8,7 @@
 #include "shardway/collective/spec.h"
 #include "shardway/spmd/emitter.h"
 #include "shardway/spmd/propagation.h"
+#include "shardway/spmd/windowed_einsum.h"
 
 namespace shardway::spmd {
 
@@ -24,6 +25,7 @@ struct PartitionOptions {
   // For tests: fills the padding of every operand of every operator with NaN (integers: with 113),
   // so that nothing can rely on what it holds.
   bool poison_padding = false;
+  WindowedEinsum windowed_einsum = WindowedEinsum::kAuto;
 };
 
 // `shardings` by Value::id, as Propagate gives them; main's arguments and returned values are

@@ -39,13 +39,6 @@ std::vector<std::pair<int64_t, int64_t>> PermutePairs(const Mesh& mesh, const Sh
   return pairs;
 }
 
-ir::Value* PadDim(Emitter& e, ir::Value* x, int dim, int64_t size) {
-  if (x->type.dims[dim] >= size) return x;
-  std::vector<int64_t> low(x->type.rank()), high(x->type.rank());
-  high[dim] = size - x->type.dims[dim];
-  return e.b().Pad(x, e.b().SplatInt(ir::Type::Scalar(x->type.element), 0), low, high);
-}
-
 // Drops the padding that joined tiles end in.
 ir::Value* CutTo(Emitter& e, ir::Value* x, const ReshardStep& step) {
   if (x->type.dims[step.dim] <= step.shard[step.dim]) return x;
@@ -56,6 +49,13 @@ ir::Value* CutTo(Emitter& e, ir::Value* x, const ReshardStep& step) {
 }
 
 }  // namespace
+
+ir::Value* PadDim(Emitter& e, ir::Value* x, int dim, int64_t size, int64_t fill) {
+  if (x->type.dims[dim] >= size) return x;
+  std::vector<int64_t> low(x->type.rank()), high(x->type.rank());
+  high[dim] = size - x->type.dims[dim];
+  return e.b().Pad(x, e.b().SplatInt(ir::Type::Scalar(x->type.element), fill), low, high);
+}
 
 ir::Value* SliceTile(Emitter& e, ir::Value* x, int dim, int64_t tile, const AxisList& axes) {
   ir::Builder& b = e.b();

@@ -54,6 +54,9 @@ ir::Value* EmitReshard(Emitter& e, ir::Value* local, const ir::Type& type, const
 // tiles have beyond the end is undefined.
 ir::Value* SliceTile(Emitter& e, ir::Value* x, int dim, int64_t tile, const AxisList& axes);
 
+// `x` with `fill` at the end of `dim`, where it is shorter than `size`.
+ir::Value* PadDim(Emitter& e, ir::Value* x, int dim, int64_t size, int64_t fill = 0);
+
 // From tiles of one size to tiles of another over the same parts: what each part needs.
 HaloNeeds RetileNeeds(int64_t size, int64_t parts, int64_t tile);
 

@@ -33,9 +33,14 @@ ir::Value* MaskPadding(Emitter& e, ir::Value* x, const ir::Type& type, const Sha
   // Real elements here: size - coordinate * tile, whatever their number.
   ir::Value* before = b.Binary(ir::OpKind::kMultiply, e.Coordinate(axes), b.SplatInt(i32, tile));
   ir::Value* left = b.Binary(ir::OpKind::kSubtract, b.SplatInt(i32, size), before);
+  return KeepFirst(e, x, dim, left, fill);
+}
+
+ir::Value* KeepFirst(Emitter& e, ir::Value* x, int dim, ir::Value* count, ir::Value* fill) {
+  ir::Builder& b = e.b();
   const ir::Type positions = ir::Type::Tensor(ElementType::kI32, x->type.dims);
   ir::Value* real =
-      b.Compare("LT", b.Iota(positions, dim), b.BroadcastInDim(left, x->type.dims, {}));
+      b.Compare("LT", b.Iota(positions, dim), b.BroadcastInDim(count, x->type.dims, {}));
   return b.Select(real, x, b.BroadcastInDim(fill, x->type.dims, {}));
 }
 

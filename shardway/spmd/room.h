@@ -57,6 +57,8 @@ LocalResults EmitWith(LocalOp& local, ir::AttrDict attributes);
 // scalar `fill`. Nothing is emitted when there is none.
 ir::Value* MaskPadding(Emitter& e, ir::Value* x, const ir::Type& type, const Sharding& sharding,
                        int dim, ir::Value* fill);
+// `x` with the scalar `fill` from place `count` (an i32 scalar of any sign) on along `dim`.
+ir::Value* KeepFirst(Emitter& e, ir::Value* x, int dim, ir::Value* count, ir::Value* fill);
 
 // Copies a region whose operators are plain (the body of a reduction, a comparator): Shardy's
 // annotations in it are dropped. It must not use values from outside.

@@ -64,13 +64,17 @@ class TestProgram {
   // What the collectives of the per-device program are, in order.
   std::vector<std::string> Collectives(Backend backend = Backend::kFfi) {
     std::vector<std::string> list;
-    device = *Partition(program, *rules, shardings, {backend});
+    Partitioned(backend);
     for (const auto& spec : device.collectives) list.push_back(spec.ToString());
     return list;
   }
   std::string Text(Backend backend) {
-    device = *Partition(program, *rules, shardings, {backend});
+    Partitioned(backend);
     return ir::WriteText(*device.module);
+  }
+  void Partitioned(Backend backend) {
+    options.backend = backend;
+    device = *Partition(program, *rules, shardings, options);
   }
 
   std::shared_ptr<ir::Module> module;
@@ -79,6 +83,7 @@ class TestProgram {
   Program program;
   std::unique_ptr<Rules> rules;
   std::vector<Sharding> shardings;
+  PartitionOptions options;
   PerDevice device;
 };
 
