@@ -11,6 +11,7 @@
 #include "shardway/spmd/control_flow.h"
 #include "shardway/spmd/liveness.h"
 #include "shardway/spmd/local_values.h"
+#include "shardway/spmd/order_collectives.h"
 #include "shardway/spmd/partial_sums.h"
 #include "shardway/spmd/poison.h"
 #include "shardway/spmd/reshard.h"
@@ -56,6 +57,7 @@ class Partitioner {
     }
     WindowEinsums(emitter_, main_->body, options_.windowed_einsum, options_.poison_padding);
     CombineAllReduces(emitter_, main_->body);
+    OrderCollectives(emitter_, main_->body);
     PerDevice result;
     result.uses_place = emitter_.Finish();
     main_->arg_attrs.resize(main_->body->arguments.size());
