@@ -2,6 +2,7 @@
 // combined by a sum. Any mix of them may be split, each over its own axes.
 #include <algorithm>
 
+#include "shardway/spmd/compute_sharding.h"
 #include "shardway/spmd/room.h"
 
 namespace shardway::spmd {
@@ -55,7 +56,12 @@ LocalResults EmitDotGeneral(LocalOp& local) {
                                          local.operand_shardings[side], static_cast<int>(d), zero);
     }
   }
-  return EmitAsIs(local);
+  LocalResults results = EmitAsIs(local);
+  if (results.ok()) {
+    local.e.SetDistinctOver(*results->front()->def,
+                            local.result_shardings[0].used() | PendingAxes(local.rule, local.axes));
+  }
+  return results;
 }
 
 }  // namespace shardway::spmd

@@ -81,7 +81,8 @@ std::optional<int> Through(const ir::Op& op, const ir::Value* from, int dim, int
 
 class GatherFinder {
  public:
-  GatherFinder(GatherWindow& window, const Users& users) : window_(window), users_(users) {}
+  GatherFinder(GatherWindow& window, const Users& users, const Emitter& e)
+      : window_(window), users_(users), e_(e) {}
 
   // Follows `v`, whose dimension `dim` is the gathered one, to all its uses; false where one of
   // them is something else than a dot_general.
@@ -117,12 +118,16 @@ class GatherFinder {
     if (!window_.dots.empty() && size != window_.size) return false;
     window_.size = size;
     const OpRule rule = DotGeneralRule(*dot);
-    window_.dots.push_back({dot, side, steps_, LoopOf(*dot, rule.operands[side], dim)});
+    const TiledLoop loop = LoopOf(*dot, rule.operands[side], dim);
+    const bool alike = (sharding::ToSet(window_.axes) & ~e_.DistinctOver(*dot)) != 0;
+    if (loop.contracting() && alike) return false;
+    window_.dots.push_back({dot, side, steps_, loop});
     return true;
   }
 
   GatherWindow& window_;
   const Users& users_;
+  const Emitter& e_;
   std::vector<TileStep> steps_;
 };
 
@@ -135,15 +140,16 @@ Users UsersOf(const ir::Region& region) {
 }
 
 std::optional<GatherWindow> FindGatherWindow(ir::Op* gather, const collective::Spec& spec,
-                                             const Users& users, const Mesh& mesh) {
+                                             const Users& users, const Emitter& e) {
   if (spec.kind != collective::Kind::kAllGather || gather->operands.size() != 1)
     return std::nullopt;
-  auto axes = AxesOf(spec.groups, mesh);
+  auto axes = AxesOf(spec.groups, e.mesh());
   if (!axes) return std::nullopt;
   const int dim = static_cast<int>(spec.dim0);
   GatherWindow window{gather, dim, gather->result()->type.dims[dim], *std::move(axes), {}};
   if (window.size == 0) return std::nullopt;
-  if (!GatherFinder(window, users).Follow(gather->result(), dim, window.size)) return std::nullopt;
+  if (!GatherFinder(window, users, e).Follow(gather->result(), dim, window.size))
+    return std::nullopt;
   return window;
 }
 

@@ -57,9 +57,11 @@ struct ScatterWindow {
   TiledLoop loop;
 };
 
-// nullopt where every use of the gathered value is not a dot_general of the same region.
+// nullopt where some use of the gathered value is not a dot_general of the same region, or one that
+// contracts the gathered dimension may be computed alike by several devices of the ring: they
+// would sum in another order each.
 std::optional<GatherWindow> FindGatherWindow(ir::Op* gather, const collective::Spec& spec,
-                                             const Users& users, const Mesh& mesh);
+                                             const Users& users, const Emitter& e);
 // nullopt where the scattered value is not a dot_general's alone, or not summed.
 std::optional<ScatterWindow> FindScatterWindow(ir::Op* scatter, const collective::Spec& spec,
                                                const Users& users, const Mesh& mesh);

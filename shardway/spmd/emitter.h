@@ -87,6 +87,14 @@ class Emitter {
                                        absl::Span<ir::Value* const> operands);
 
   std::vector<CollectiveCall>& calls() { return calls_; }
+  // The axes along which no two devices compute the same in `op`, as far as was said; none by
+  // default. Where the others compute it too, they must come to the same bits.
+  AxisSet DistinctOver(const ir::Op& op) const {
+    const auto it = distinct_.find(&op);
+    return it == distinct_.end() ? 0 : it->second;
+  }
+  void SetDistinctOver(const ir::Op& op, AxisSet axes) { distinct_[&op] = axes; }
+
   // What later collectives are there for.
   void set_cause(Cause cause) { cause_ = std::move(cause); }
 
@@ -120,6 +128,7 @@ class Emitter {
   ir::Value* place_ = nullptr;  // tensor<2xi32>: replica, partition
   ir::Value* ids_[2] = {nullptr, nullptr};
   absl::flat_hash_map<AxisList, ir::Value*> coordinates_;
+  absl::flat_hash_map<const ir::Op*, AxisSet> distinct_;
   std::vector<CollectiveCall> calls_;
   Cause cause_;
   std::vector<collective::Spec> specs_;

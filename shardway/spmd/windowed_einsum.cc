@@ -118,7 +118,7 @@ class Pass {
       if (call == calls_.end()) continue;
       Window window;
       const auto& [_, spec, cause] = emitter_.calls()[call->second];
-      window.gather = FindGatherWindow(op, spec, users_, emitter_.mesh());
+      window.gather = FindGatherWindow(op, spec, users_, emitter_);
       if (!window.gather) window.scatter = FindScatterWindow(op, spec, users_, emitter_.mesh());
       if (!window.gather && !window.scatter) continue;
       window.cause = cause;

@@ -159,6 +159,16 @@ TEST(WindowedEinsum, DotsThatNeedEachOtherKeepTheirGather) {
   EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_gather f32[4,16]")));
 }
 
+TEST(WindowedEinsum, WhatSeveralDevicesComputeIsSummedInOneOrder) {
+  const Sharding whole{{{}, {}}};
+  // w goes to all and all get the same product; with tiles in turn each would round differently.
+  Product p({16, 64, 8}, whole, Sharding{{kY, {}}}, whole);
+  EXPECT_THAT(p.Always(), Each(Not(HasSubstr("collective_permute"))));
+  // Distinct over x alone; the ring would be over y.
+  Product q({16, 64, 8}, Sharding{{kX, {}}}, Sharding{{kY, {}}}, Sharding{{kX, {}}});
+  EXPECT_THAT(q.Always(), Each(Not(HasSubstr("collective_permute"))));
+}
+
 TEST(WindowedEinsum, OtherUsesKeepTheGather) {
   TestProgram p;
   ir::Value* x = p.Argument({16, 32}, kRows);
