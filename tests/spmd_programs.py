@@ -499,6 +499,8 @@ def cases() -> dict[str, Case]:
         n
         for n in found
         if n.startswith(("manual_", "partial_", "mlp_", "conv", "grad_shard", "constraint_"))
+        # The twin is XLA's, whose partitioner dies of an fft in a manual subgroup without Shardy.
+        and n != "partial_manual_fft"
     ]:
         found[f"gspmd_{name}"] = without_shardy(found[name])
     return found
