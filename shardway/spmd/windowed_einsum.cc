@@ -237,7 +237,8 @@ class Pass {
     for (size_t i = 0; i < items.size(); ++i) {
       stack.emplace_back(i, false);
       while (!stack.empty()) {
-        const auto [at, ready] = stack.back();
+        const size_t at = stack.back().first;
+        const bool ready = stack.back().second;
         stack.pop_back();
         if (items[at].done) continue;
         if (ready) {
