@@ -70,12 +70,16 @@ void SeeThroughSlices(ir::Op& op) {
   const int64_t dim = op.Int("dimension");
   std::vector<ir::Value*> operands = op.operands;
   std::vector<int64_t> starts, limits;
-  absl::flat_hash_map<const ir::Value*, int64_t> used;
+  absl::flat_hash_map<const ir::Value*, int64_t> used;  // of tensors that are sliced
+  absl::flat_hash_map<const ir::Value*, int64_t> whole_used;
   for (ir::Value*& v : operands) {
     const ir::Op* slice = v->def;
     starts.push_back(0);
     limits.push_back(v->type.dims[dim]);
-    if (slice == nullptr || slice->kind != ir::OpKind::kSlice) continue;
+    if (slice == nullptr || slice->kind != ir::OpKind::kSlice) {
+      whole_used[v] += limits.back();
+      continue;
+    }
     const ir::Type& whole = slice->operand(0)->type;
     bool along = slice->IntList("strides")[dim] == 1;
     for (int d = 0; d < whole.rank(); ++d) along &= d == dim || whole.dims[d] == v->type.dims[d];
@@ -88,7 +92,9 @@ void SeeThroughSlices(ir::Op& op) {
   if (used.empty()) return;
   // A few rows of a large tensor are better taken out of it first.
   for (const auto& [whole, count] : used) {
-    if (2 * count < whole->type.dims[dim]) return;
+    const auto it = whole_used.find(whole);  // as itself, beside what is sliced
+    const int64_t more = it == whole_used.end() ? 0 : it->second;
+    if (2 * (count + more) < whole->type.dims[dim]) return;
   }
   op.operands = std::move(operands);
   ir::Set(op.attributes, kStarts, std::move(starts));

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "shardway/spmd/concatenate.h"
 #include "shardway/spmd/part_values.h"
 #include "shardway/spmd/test_program.h"
 #include "shardway/spmd/window_dim.h"
@@ -135,6 +136,27 @@ TEST(Concatenate, TwoTensorsTravelInTheSameRounds) {
   ir::Value* y = p.Argument({16, 4}, Sharding{{kY, {}}});
   EXPECT_THAT(p.Sent(p.b.Concatenate({x, y}, 0)),
               ElementsAre(HasSubstr("f32[4,4]"), HasSubstr("f32[4,4]")));
+}
+
+// A tensor and a few of its own rows: what moves the tensor's tiles brings them along.
+TEST(Concatenate, OfATensorAndSomeOfItselfIsOneRearrangement) {
+  Shift p;
+  ir::Value* x = p.Argument({14, 4}, Sharding{{kY, {}}});
+  ir::Value* wrapped = p.b.Concatenate({x, p.b.Slice(x, {0, 0}, {2, 4})}, 0);
+  SeeThroughSlices(*wrapped->def);
+  EXPECT_EQ(wrapped->def->operand(1), x);
+  EXPECT_THAT(p.Sent(wrapped), ElementsAre(HasSubstr("collective_permute f32[2,4] {0→3,")));
+}
+
+// A few rows of a tensor that is not there itself.
+TEST(Concatenate, OfFewRowsTakesThemFirst) {
+  Shift p;
+  ir::Value* x = p.Argument({64, 4}, Sharding{{kY, {}}});
+  ir::Value* y = p.Argument({14, 4}, Sharding{{kY, {}}});
+  ir::Value* few = p.b.Slice(x, {0, 0}, {2, 4});
+  ir::Value* both = p.b.Concatenate({y, few}, 0);
+  SeeThroughSlices(*both->def);
+  EXPECT_EQ(both->def->operand(1), few);
 }
 
 TEST(Reverse, IsOnePermuteWhereTilesAreEven) {

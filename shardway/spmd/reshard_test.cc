@@ -99,6 +99,21 @@ TEST(PlanReshard, ArrivesForAllPairsOfShardings) {
   }
 }
 
+// A tile that reaches beyond the end is made without a padded copy of what it is cut from.
+TEST(Reshard, SlicesUnevenTilesWithoutPaddingTheWhole) {
+  for (const int64_t size : {13, 9, 4}) {  // the last part partly, or wholly padding; even
+    TestProgram p;
+    ir::Value* x = p.Argument({size, 6}, Sharding{{{}, {}}});
+    p.Return({p.Constrain(x, Sharding{{kY, {}}})});
+    EXPECT_THAT(p.Collectives(), ::testing::IsEmpty());
+    int64_t most = 0;
+    for (const ir::Op* op : p.device.module->main()->body->ops) {
+      for (const ir::Value* v : op->results) most = std::max(most, v->type.num_elements());
+    }
+    EXPECT_EQ(most, sharding::CeilDiv(size, 4) * 6) << size;
+  }
+}
+
 // What XLA warns of as "involuntary full rematerialization": neither from nor to holds much, but on
 // the way every device holds the whole.
 TEST(PlanReshard, NeverHoldsMoreThanTheLargerShard) {
