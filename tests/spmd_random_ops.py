@@ -433,7 +433,11 @@ def gather(d: Draw) -> Op:
 
 
 def scatter(d: Draw) -> Op:
-    dims, index, _, parts, numbers = _lookup(d)
+    while True:
+        dims, index, windows, parts, numbers = _lookup(d)
+        # Of updates of one element and indices of no component XLA's CPU backend takes only one.
+        if numbers["start_index_map"] or math.prod(windows) > 1:
+            break
     how = lax.ScatterDimensionNumbers(
         update_window_dims=numbers["offset_dims"],
         inserted_window_dims=numbers["collapsed_slice_dims"],

@@ -134,6 +134,19 @@ TEST(Scatter, SplitUpdatesAreSummed) {
   EXPECT_THAT(p.Collectives(), ElementsAre("all_reduce sum f32[64,8] over axes [1] of [2,4]"));
 }
 
+// XLA's CPU backend loses updates where an index has no component and a tile one element.
+TEST(Scatter, WithoutComponentsIsAddressedAtZero) {
+  TestProgram p;
+  ir::Value* x = p.Argument({4}, Sharding{{kY}});
+  ir::Value* u = p.Argument({4, 6}, Sharding{{kY, {}}});
+  ir::Value* none = p.b.SplatInt(ir::Type::Tensor(ElementType::kI32, {6, 0}), 0);
+  p.Return({p.Constrain(Scatter(p, x, none, u, true, {}, {0}, {}), Sharding{{kY}})});
+  const std::string text = p.Text(Backend::kFfi);
+  EXPECT_THAT(text, HasSubstr("scatter_dims_to_operand_dims = [0]"));
+  EXPECT_THAT(text, HasSubstr("(tensor<1xf32>, tensor<6x1xi32>, tensor<1x6xf32>)"));
+  EXPECT_THAT(p.Collectives(), IsEmpty());
+}
+
 TEST(Scatter, UpdatesThatOverwriteKeepTheirOrder) {
   TestProgram p;
   ir::Value* x = p.Argument({64, 8}, Sharding{{{}, {}}});

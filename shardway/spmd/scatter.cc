@@ -38,6 +38,22 @@ std::vector<int64_t> Windows(const ir::Op& op, const GatherDims& dims) {
   return sizes;
 }
 
+// An index without components says where windows go by saying nothing. XLA's CPU backend takes only
+// one update then where a tile has a single element, so one dimension is addressed at 0.
+ir::AttrDict AddressOneAtZero(LocalOp& local, const GatherDims& dims) {
+  ir::AttrDict attributes = local.op.attributes;
+  ir::Value*& indices = local.operands[local.op.results.size()];
+  for (int64_t d = 0; d < local.op.operand(0)->type.rank(); ++d) {
+    if (In(dims.batch_whole, d)) continue;
+    ir::Type type = ir::Type::Tensor(ElementType::kI32, indices->type.dims);
+    type.dims[dims.index_vector_dim] = 1;
+    indices = local.e.b().SplatInt(type, 0);
+    ir::Set(attributes, "scatter_dims_to_operand_dims", std::vector<int64_t>{d});
+    break;
+  }
+  return attributes;
+}
+
 }  // namespace
 
 OpRule ScatterRule(const ir::Op& op) {
@@ -156,6 +172,8 @@ LocalResults EmitScatter(LocalOp& local) {
   }
   for (size_t i = 0; i < n; ++i)
     local.operands[i] = ApartForOneIndex(b, dims, indices->type, local.operands[i]);
+  if (!AddressesEverything(dims, indices->type))
+    return EmitWith(local, AddressOneAtZero(local, dims));
   if (!std::any_of(margin.begin(), margin.end(), [](int64_t m) { return m > 0; }))
     return EmitAsIs(local);
   for (size_t i = 0; i < n; ++i) {
