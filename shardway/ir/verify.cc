@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
 #include "shardway/ir/verify/check.h"
@@ -27,6 +28,17 @@ bool IsReturn(OpKind kind) {
   return kind == OpKind::kReturn || kind == OpKind::kFuncReturn || kind == OpKind::kSdyReturn;
 }
 
+// Attributes that are not the operator's own belong to a dialect.
+std::string NameFault(const AttrDict& dict) {
+  for (const auto& [name, value] : dict) {
+    const size_t dot = name.find('.');
+    if (dot == 0 || dot >= name.size() - 1) {
+      return absl::StrCat("its attribute \"", absl::CEscape(name), "\" names no dialect");
+    }
+  }
+  return "";
+}
+
 bool IsShardyRegion(OpKind kind) {
   return kind == OpKind::kSdyManualComputation || kind == OpKind::kSdyNamedComputation;
 }
@@ -40,6 +52,9 @@ class Verifier {
       if (std::string fault = verify::MeshFault(mesh); !fault.empty()) {
         return absl::InvalidArgumentError(absl::StrCat("the mesh @", name, ": ", fault));
       }
+    }
+    if (std::string fault = NameFault(module_.attributes); !fault.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("the module: ", fault));
     }
     if (module_.main() == nullptr || module_.main()->body->ops.empty()) {
       return absl::InvalidArgumentError("the module has no function @main");
@@ -81,6 +96,7 @@ class Verifier {
   }
 
   std::string AnnotationFault(const AttrDict& dict, const Type& type) {
+    if (std::string fault = NameFault(dict); !fault.empty()) return fault;
     const Attribute* attribute = Find(dict, "sdy.sharding");
     if (attribute == nullptr) return "";
     const auto* sharding = attribute->get_if<SdySharding>();
@@ -145,6 +161,7 @@ class Verifier {
     verify::VerifyControl(check);
     verify::VerifyCollective(check);
     verify::VerifyShardy(check);
+    verify::VerifyShardingRule(check);
     const Attribute* attribute = check.op().Find("sdy.sharding");
     if (attribute == nullptr || !check.ok()) return;
     const auto* list = attribute->get_if<SdyPerValue>();

@@ -174,6 +174,72 @@ TEST(Verify, Shardings) {
   EXPECT_NE(fault(other), "");
 }
 
+TEST(Verify, ElementTypes) {
+  const Type ints = Type::Tensor(ElementType::kI32, {8});
+  auto of_ints = [&](OpKind kind) {
+    return Program([&](Builder& b, Value* x) {
+             Value* y = b.Create(OpKind::kConvert, {x}, {ints}, {})->result();
+             return b.Create(kind, {y}, {ints}, {})->result();
+           })
+        .Fault();
+  };
+  EXPECT_EQ(of_ints(OpKind::kPopcnt), "");
+  EXPECT_THAT(of_ints(OpKind::kTan), HasSubstr("does not compute with such elements"));
+  EXPECT_NE(FaultOf(OpKind::kNot, {kVector}, {}), "");
+}
+
+TEST(Verify, Groups) {
+  auto fault = [](std::vector<int64_t> ids, AttrDict attributes = {}) {
+    const int64_t size = static_cast<int64_t>(ids.size());
+    Set(attributes, "all_gather_dim", int64_t{0});
+    Set(attributes, "replica_groups",
+        Constant::FromInts(Type::Tensor(ElementType::kI64, {1, size}), ids));
+    return FaultOf(OpKind::kAllGather, {Type::Tensor(ElementType::kF32, {16})}, attributes);
+  };
+  EXPECT_EQ(fault({1, 0}), "");
+  EXPECT_THAT(fault({0, 2}), HasSubstr("leave a device out"));
+  EXPECT_THAT(fault({0, 0}), HasSubstr("twice"));
+  EXPECT_THAT(fault({0, 1}, {{"use_global_device_ids", true}}), HasSubstr("no channel"));
+}
+
+TEST(Verify, CustomCalls) {
+  auto fault = [](const char* name, Attribute value) {
+    AttrDict attributes = {{"call_target_name", std::string("f")}};
+    Set(attributes, name, std::move(value));
+    return FaultOf(OpKind::kCustomCall, {kVector}, attributes);
+  };
+  auto layouts = [](std::initializer_list<int64_t> dims) {
+    return Attribute(std::make_shared<const AttrArray>(AttrArray{Ints(dims)}));
+  };
+  EXPECT_EQ(fault("operand_layouts", layouts({0})), "");
+  EXPECT_THAT(fault("operand_layouts", layouts({1})), HasSubstr("no permutation"));
+  EXPECT_NE(fault("result_layouts", layouts({})), "");
+  SdyShardingRule rule;
+  rule.factor_sizes = {8, 2};
+  rule.operands = {{{0}}};
+  rule.results = {{{0}}};
+  EXPECT_EQ(fault("sdy.sharding_rule", rule), "");
+  rule.need_replication_factors = {1};
+  EXPECT_EQ(fault("sdy.sharding_rule", rule), "");
+  rule.reduction_factors = {1};
+  EXPECT_THAT(fault("sdy.sharding_rule", rule), HasSubstr("a factor of two kinds"));
+  rule.reduction_factors = {2};
+  EXPECT_THAT(fault("sdy.sharding_rule", rule), HasSubstr("a missing factor"));
+  rule.reduction_factors.clear();
+  rule.results = {{{-3}}};
+  EXPECT_NE(fault("sdy.sharding_rule", rule), "");
+  rule.results = {{{0}, {1}}};
+  EXPECT_THAT(fault("sdy.sharding_rule", rule), HasSubstr("a mapping of rank 2"));
+}
+
+TEST(Verify, AttributesOfADialect) {
+  Program program([](Builder&, Value* x) { return x; });
+  program.module().attributes = {{"mhlo.num_partitions", int64_t{8}}};
+  EXPECT_EQ(program.Fault(), "");
+  program.module().attributes = {{"mhlo\xff", int64_t{8}}};
+  EXPECT_THAT(program.Fault(), HasSubstr("\"mhlo\\377\" names no dialect"));
+}
+
 TEST(Verify, NeedsMain) {
   Module module;
   EXPECT_FALSE(Verify(module).ok());

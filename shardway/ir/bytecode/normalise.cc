@@ -77,6 +77,11 @@ class Normaliser {
   Normal Apply(const Attribute& value) {
     switch (attribute_.rule) {
       case Rule::kKeep:
+        return value.get_if<TypedInt>() == nullptr ? Normal(value) : Bad();
+      case Rule::kInt32: {
+        const auto* typed = value.get_if<TypedInt>();
+        return typed != nullptr && typed->type == ElementType::kI32 ? Normal(value) : Bad();
+      }
       case Rule::kUnlessNone:
       case Rule::kAccuracy:
         return value;
@@ -108,9 +113,15 @@ class Normaliser {
         return NonEmpty(value);
       case Rule::kPrecisions:
         return Precisions(value);
+      case Rule::kEnum: {
+        const auto* enumerator = value.get_if<EnumAttr>();
+        const std::string_view kind =
+            attribute_.name == "transpose_a" ? std::string_view("transpose") : attribute_.name;
+        return enumerator != nullptr && enumerator->kind == kind ? Normal(value) : Bad();
+      }
       case Rule::kCompareType: {
         const auto* type = value.get_if<EnumAttr>();
-        if (type == nullptr) return Bad();
+        if (type == nullptr || type->kind != "comparison_type") return Bad();
         return type->value == "NOTYPE" ? std::nullopt : Normal(value);
       }
       case Rule::kApiVersion: {
@@ -228,7 +239,7 @@ class Normaliser {
     bool usual = true;
     for (const Attribute& element : **array) {
       const auto* precision = element.get_if<EnumAttr>();
-      if (precision == nullptr) return Bad();
+      if (precision == nullptr || precision->kind != "precision") return Bad();
       usual = usual && precision->value == "DEFAULT";
     }
     return usual ? std::nullopt : Normal(value);
@@ -243,8 +254,12 @@ class Normaliser {
 
   Normal AccuracyText(const DecodedAttribute& decoded) {
     const auto* accuracy = std::get_if<Accuracy>(&decoded);
-    if (accuracy == nullptr) return Bad();
-    if (!IsBounded(*accuracy) && accuracy->mode == "DEFAULT") return {};
+    // Only a tolerance has bounds, none of them negative (or no number).
+    if (accuracy == nullptr || IsBounded(*accuracy) != (accuracy->mode == "TOLERANCE") ||
+        !(accuracy->atol >= 0) || !(accuracy->rtol >= 0) || accuracy->ulps < 0) {
+      return Bad();
+    }
+    if (accuracy->mode == "DEFAULT") return {};
     return Attribute(RawAttr{TextOf(*accuracy)});
   }
 

@@ -13,7 +13,8 @@ namespace shardway::ir::bytecode {
 
 // How the file's form of an attribute becomes ours.
 enum class Rule : uint8_t {
-  kKeep,          // as it is
+  kKeep,          // as it is; an integer has 64 bits
+  kInt32,         // an integer of 32 bits, as it is
   kInts,          // a tensor of integers becomes a list
   kBools,         // a tensor of booleans becomes a list
   kGroups,        // replica groups: a matrix, or axes of a mesh to spell out
@@ -25,6 +26,7 @@ enum class Rule : uint8_t {
   kNonEmpty,      // an empty string, array, dictionary or list is absent
   kNonEmptyInts,  // kInts, but an empty one is absent
   kPrecisions,    // an array of DEFAULTs is absent
+  kEnum,          // an enumerator, of the enumeration that belongs to the name
   kCompareType,   // NOTYPE is absent
   kApiVersion,    // API_VERSION_ORIGINAL is absent
   kElement,       // an element type becomes a scalar's type; none is absent

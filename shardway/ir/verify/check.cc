@@ -103,8 +103,10 @@ const std::vector<int64_t>* Check::Dimensions(std::string_view name, int rank) {
 
 bool Check::IntIn(std::string_view name, int64_t low, int64_t high) {
   const Attribute* attribute = op_.Find(name);
+  const bool is_int = attribute != nullptr && (attribute->get_if<int64_t>() != nullptr ||
+                                               attribute->get_if<TypedInt>() != nullptr);
   const int64_t value = op_.Int(name);
-  return (attribute != nullptr && value >= low && value < high) ||
+  return (is_int && value >= low && value < high) ||
          Fail(absl::StrCat("its attribute ", std::string(name), " is missing or out of range"));
 }
 

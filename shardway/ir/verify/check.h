@@ -82,6 +82,7 @@ void VerifyReduction(Check& c);
 void VerifyControl(Check& c);
 void VerifyCollective(Check& c);
 void VerifyShardy(Check& c);
+void VerifyShardingRule(Check& c);
 
 // "": the sharding fits a value of this type in this module; otherwise the fault.
 std::string ShardingFault(const Module& module, const SdySharding& sharding, const Type& type);

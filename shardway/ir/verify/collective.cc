@@ -6,8 +6,8 @@
 namespace shardway::ir::verify {
 namespace {
 
-// A matrix of distinct ids, short rows filled with -1.
-void VerifyGroups(Check& c) {
+// A matrix of distinct ids, short rows filled with -1. `all`: no id below the largest is missing.
+void VerifyGroups(Check& c, bool all = true) {
   const Attribute* attribute = c.op().Find("replica_groups");
   const auto* groups = attribute == nullptr ? nullptr : attribute->get_if<Constant>();
   if (!c.Require(groups != nullptr && groups->type.rank() == 2 && IsInteger(groups->type.element) &&
@@ -23,6 +23,10 @@ void VerifyGroups(Check& c) {
       return;
     }
   }
+  c.Require(!c.op().Bool("use_global_device_ids") || c.op().Int("channel_id") > 0,
+            "it has global device ids and no channel");
+  c.Require(!all || seen.empty() || *seen.rbegin() == static_cast<int64_t>(seen.size()) - 1,
+            "its replica_groups leave a device out");
 }
 
 bool SameCounts(Check& c) {
@@ -112,7 +116,7 @@ void VerifyRooted(Check& c) {
     return;
   }
   c.Require(SameShape(c.in(), c.out()), "its result has another shape");
-  VerifyGroups(c);
+  VerifyGroups(c, /*all=*/false);
 }
 
 }  // namespace

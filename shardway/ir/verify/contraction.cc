@@ -43,6 +43,10 @@ void VerifyDotGeneral(Check& c) {
     c.Require(!Contains(*left_batch, (*left)[i]) && !Contains(*right_batch, (*right)[i]),
               "a dimension is both contracted and batched");
   }
+  for (const char* count :
+       {"lhs_component_count", "rhs_component_count", "num_primitive_operations"}) {
+    if (c.op().Find(count) != nullptr && !c.IntIn(count, 1, INT64_MAX)) return;
+  }
   std::vector<Wide> dims;
   for (const int64_t d : *left_batch) dims.push_back(c.in(0).dim(static_cast<int>(d)));
   AppendFree(c.in(0), *left_batch, *left, dims);

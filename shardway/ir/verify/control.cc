@@ -1,7 +1,9 @@
 // Control flow, calls, tuples, and exchange with the world outside.
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "shardway/ir/verify/check.h"
 
 namespace shardway::ir::verify {
@@ -62,6 +64,20 @@ void VerifyCallee(Check& c, std::string_view attribute) {
   c.Require(same, absl::StrCat("it calls @", std::string(name), " with other types"));
 }
 
+// [a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+
+bool IsNamespaced(std::string_view name) {
+  const std::vector<absl::string_view> parts =
+      absl::StrSplit(absl::string_view(name.data(), name.size()), '.');
+  if (parts.size() < 2 || parts[0].empty() || !absl::ascii_isalpha(parts[0][0])) return false;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].empty()) return false;
+    for (const char c : parts[i]) {
+      if (!absl::ascii_isalnum(c) && c != '_' && (c != '$' || i == 0)) return false;
+    }
+  }
+  return true;
+}
+
 // Follows tuple indices from `type`; null when they lead nowhere.
 const Type* Element(const Type* type, const std::vector<int64_t>& indices) {
   for (const int64_t i : indices) {
@@ -93,6 +109,28 @@ void VerifyAliases(Check& c, const AttrArray& aliases) {
   }
 }
 
+// Each layout lists its value's dimensions, minor to major.
+bool VerifyLayouts(Check& c, const AttrArray& layouts, const std::vector<Value*>& values) {
+  if (!c.Require(layouts.size() == values.size(), "it has not one layout for each value")) {
+    return false;
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Type& type = values[i]->type;
+    const auto* list = layouts[i].get_if<std::vector<int64_t>>();
+    if (!c.Require(list != nullptr && list->size() == (type.is_tensor() ? type.dims.size() : 0),
+                   "a layout is no list of its value's dimensions")) {
+      return false;
+    }
+    std::vector<int64_t> dims = *list;
+    std::sort(dims.begin(), dims.end());
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (!c.Require(dims[d] == static_cast<int64_t>(d), "a layout is no permutation"))
+        return false;
+    }
+  }
+  return true;
+}
+
 void VerifyCustomCall(Check& c) {
   c.Require(!c.op().String("call_target_name").empty(), "it names no target");
   for (const std::string_view name :
@@ -102,8 +140,10 @@ void VerifyCustomCall(Check& c) {
     const auto* array = attribute->get_if<std::shared_ptr<const AttrArray>>();
     if (!c.Require(array != nullptr, absl::StrCat(std::string(name), " is no array"))) return;
     if (name == "output_operand_aliases") VerifyAliases(c, **array);
-    if (name == "operand_layouts") {
-      c.Require((*array)->size() == c.num_in(), "it has not one layout for each operand");
+    if (name == "operand_layouts" && !VerifyLayouts(c, **array, c.op().operands)) return;
+    if (name == "result_layouts" && !(c.num_out() == 1 && c.out().is_tuple()) &&
+        !VerifyLayouts(c, **array, c.op().results)) {
+      return;
     }
     if (name != "called_computations") continue;
     for (const Attribute& symbol : **array) {
@@ -156,7 +196,13 @@ void VerifyControl(Check& c) {
       if (c.Counts(-1, -1)) VerifyCallee(c, "callee");
       return;
     case OpKind::kComposite:
-      if (c.Counts(-1, -1, -1)) VerifyCallee(c, "decomposition");
+      if (c.Counts(-1, -1, -1)) {
+        VerifyCallee(c, "decomposition");
+        const Attribute* given = c.op().Find("composite_attributes");
+        c.Require(given == nullptr || given->get_if<std::shared_ptr<const AttrDict>>() != nullptr,
+                  "its composite_attributes are no dictionary");
+        c.Require(IsNamespaced(c.op().String("name")), "its name is not like namespace.name");
+      }
       return;
     case OpKind::kCustomCall:
       if (c.Counts(-1, -1)) VerifyCustomCall(c);

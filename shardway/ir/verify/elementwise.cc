@@ -5,6 +5,68 @@
 namespace shardway::ir::verify {
 namespace {
 
+// The element types that an operator computes with.
+enum Elements : uint8_t { kBool = 1, kInt = 2, kFloat = 4, kComplex = 8, kAny = 15 };
+
+int ElementsOf(OpKind kind) {
+  switch (kind) {
+    case OpKind::kAnd:
+    case OpKind::kNot:
+    case OpKind::kOr:
+    case OpKind::kXor:
+      return kBool | kInt;
+    case OpKind::kCountLeadingZeros:
+    case OpKind::kPopcnt:
+    case OpKind::kShiftLeft:
+    case OpKind::kShiftRightArithmetic:
+    case OpKind::kShiftRightLogical:
+      return kInt;
+    case OpKind::kCeil:
+    case OpKind::kFloor:
+    case OpKind::kIsFinite:
+    case OpKind::kReducePrecision:
+    case OpKind::kRoundNearestAfz:
+    case OpKind::kRoundNearestEven:
+      return kFloat;
+    case OpKind::kAtan2:
+    case OpKind::kCbrt:
+    case OpKind::kCosine:
+    case OpKind::kExponential:
+    case OpKind::kExponentialMinusOne:
+    case OpKind::kImag:
+    case OpKind::kLog:
+    case OpKind::kLogPlusOne:
+    case OpKind::kLogistic:
+    case OpKind::kReal:
+    case OpKind::kRsqrt:
+    case OpKind::kSine:
+    case OpKind::kSqrt:
+    case OpKind::kTan:
+    case OpKind::kTanh:
+      return kFloat | kComplex;
+    case OpKind::kAbs:
+    case OpKind::kDivide:
+    case OpKind::kNegate:
+    case OpKind::kPower:
+    case OpKind::kRemainder:
+    case OpKind::kSign:
+    case OpKind::kSubtract:
+      return kInt | kFloat | kComplex;
+    default:
+      return kAny;
+  }
+}
+
+void VerifyElements(Check& c) {
+  if (!c.ok() || c.num_in() == 0 || !c.in().is_tensor()) return;
+  const ElementType type = c.in().element;
+  const int kind = IsInteger(type)   ? kInt
+                   : IsFloat(type)   ? kFloat
+                   : IsComplex(type) ? kComplex
+                                     : kBool;
+  c.Require((ElementsOf(c.op().kind) & kind) != 0, "it does not compute with such elements");
+}
+
 // One operand, a result of its type.
 void VerifyUnary(Check& c) {
   if (c.Counts(1) && c.AllTensors()) c.SameAsOperand(0, 0);
@@ -77,6 +139,7 @@ void VerifyBitcast(Check& c) {
 }  // namespace
 
 void VerifyElementwise(Check& c) {
+  VerifyElements(c);
   switch (c.op().kind) {
     case OpKind::kAdd:
     case OpKind::kAnd:

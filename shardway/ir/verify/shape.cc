@@ -30,6 +30,8 @@ void VerifyBroadcastInDim(Check& c) {
   const Type& out = c.out();
   const auto* dims = c.Dimensions("broadcast_dimensions", out.rank());
   if (dims == nullptr) return;
+  c.Require(out.is_static() || c.op().kind == OpKind::kDynamicBroadcastInDim,
+            "the size of its result is not known");
   c.Require(in.element == out.element, "its result has another element type");
   if (!c.Require(static_cast<int>(dims->size()) == in.rank(),
                  "its broadcast_dimensions do not match the operand's rank")) {

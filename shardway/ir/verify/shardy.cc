@@ -22,6 +22,13 @@ int64_t SizeOf(const SdyMesh& mesh, const SdyAxisRef& axis) {
   return 0;
 }
 
+// A mesh without axes is yet to be found.
+bool HasAxis(const SdyMesh& mesh, std::string_view name) {
+  return mesh.axes.empty() ||
+         std::any_of(mesh.axes.begin(), mesh.axes.end(),
+                     [name](const SdyMesh::Axis& axis) { return axis.name == name; });
+}
+
 // Ways [from, to) of an axis, as products of sizes: "x":(2)4 is [2, 8).
 bool Overlap(const SdyMesh& mesh, const SdyAxisRef& a, const SdyAxisRef& b) {
   if (a.name != b.name) return false;
@@ -90,6 +97,16 @@ void VerifyManual(Check& c) {
     return;
   }
   const std::set<std::string> manual(axes->axes.begin(), axes->axes.end());
+  for (const SdyPerValue* values : {in, out}) {
+    for (const SdySharding& sharding : values->shardings) {
+      for (const std::string& name : manual) {
+        if (const SdyMesh* mesh = MeshOf(c.module(), sharding); !HasAxis(*mesh, name)) {
+          c.Fail(absl::StrCat("its manual axis \"", name, "\" is none of its mesh"));
+          return;
+        }
+      }
+    }
+  }
   const Region& body = *c.op().regions[0];
   const Op* end = body.terminator();
   if (!c.Require(body.arguments.size() == c.num_in() && end != nullptr &&
