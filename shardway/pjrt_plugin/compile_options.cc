@@ -1,5 +1,8 @@
 #include "shardway/pjrt_plugin/compile_options.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -44,6 +47,18 @@ absl::StatusOr<std::vector<int>> AssignedDevices(const DeviceAssignmentProto& as
   return devices;
 }
 
+// What is equal gets equal bytes, in every process: caches go by them.
+std::string CanonicalBytes(const google::protobuf::Message& message) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream out(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&out);
+    coded.SetSerializationDeterministic(true);
+    message.SerializeToCodedStream(&coded);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 absl::StatusOr<client::CompileOptions> ParseCompileOptions(std::string_view serialized,
@@ -76,7 +91,7 @@ absl::StatusOr<client::CompileOptions> ParseCompileOptions(std::string_view seri
   options.allow_propagation_to_parameters.assign(to_parameters.begin(), to_parameters.end());
   options.allow_propagation_to_results.assign(to_results.begin(), to_results.end());
   options.use_shardy = build.use_shardy_partitioner();
-  options.xla_options = std::string(serialized);
+  options.xla_options = CanonicalBytes(proto);
   return options;
 }
 

@@ -11,6 +11,7 @@ namespace shardway::pjrt_plugin {
 
 // Without a device assignment the first devices of the cluster are meant. INVALID_ARGUMENT when the
 // bytes are no CompileOptionsProto, or name devices that `num_devices` do not hold, or one twice.
+// `xla_options` is equal for equal options, whatever the order in which their maps came.
 absl::StatusOr<client::CompileOptions> ParseCompileOptions(std::string_view serialized,
                                                            int num_devices);
 

@@ -48,6 +48,26 @@ TEST(CompileOptionsTest, WithoutAnAssignmentTheFirstDevices) {
   EXPECT_THAT(options->devices, ElementsAre(0, 1));
 }
 
+// JAX's debug options hold a map, which its processes write in different orders.
+TEST(CompileOptionsTest, EqualOptionsAreEqualBytes) {
+  const std::vector<std::string> entries = {
+      std::string("\xaa\x16\x06\x0a\x01\x61\x12\x01\x31"),  // field 357: {"a": "1"}
+      std::string("\xaa\x16\x06\x0a\x01\x62\x12\x01\x32"),
+      std::string("\xaa\x16\x06\x0a\x01\x63\x12\x01\x33"),
+  };
+  const std::string unknown = "\xf0\x7d\x07";  // field 2014, which we don't know
+  const auto options = [&](std::vector<int> order) {
+    std::string debug = unknown;
+    for (int i : order) debug += entries[i];
+    std::string build = "\x1a" + std::string(1, static_cast<char>(debug.size())) + debug;
+    const std::string all = "\x1a" + std::string(1, static_cast<char>(build.size())) + build;
+    return ParseCompileOptions(all, 8)->xla_options;
+  };
+  EXPECT_EQ(options({0, 1, 2}), options({2, 0, 1}));
+  EXPECT_NE(options({0, 1, 2}), options({0, 1}));
+  EXPECT_THAT(options({0}), HasSubstr(unknown));
+}
+
 TEST(CompileOptionsTest, WhatDoesNotFitIsAnError) {
   EXPECT_EQ(ParseCompileOptions("\x1a\x7f", 8).status().code(), absl::StatusCode::kInvalidArgument);
   CompileOptionsProto proto;

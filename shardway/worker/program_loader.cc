@@ -7,6 +7,7 @@
 #include "shardway/base/logging.h"
 #include "shardway/base/status_macros.h"
 #include "shardway/collective/spec.h"
+#include "shardway/device/pjrt_compile_options.h"
 #include "shardway/wire/validate.h"
 #include "shardway/worker/host_callback.h"
 
@@ -68,11 +69,13 @@ absl::StatusOr<std::shared_ptr<const comm::ProgramComm>> ProgramLoader::PrepareC
 absl::StatusOr<Program::Loaded> ProgramLoader::Compile(const Program& program,
                                                        const wire::LoadProgram& message) {
   Program::Loaded loaded;
-  const std::string key =
-      absl::StrCat(message.xla_options().size(), ":", message.xla_options(), message.text());
+  // Which devices it is for makes no difference: each runs the same executable.
+  SHARDWAY_ASSIGN_OR_RETURN(const std::string options,
+                            device::PerDeviceCompileOptions(message.xla_options()));
+  const std::string key = absl::StrCat(options.size(), ":", options, message.text());
   SHARDWAY_ASSIGN_OR_RETURN(loaded.executable, cache_.Get(key, [&]() -> CompileCache::Result {
     SHARDWAY_ASSIGN_OR_RETURN(std::unique_ptr<device::Executable> executable,
-                              devices_->Compile(message.text(), message.xla_options()));
+                              devices_->Compile(message.text(), options));
     return std::shared_ptr<device::Executable>(std::move(executable));
   }));
   loaded.hidden.resize(devices_->num_devices());

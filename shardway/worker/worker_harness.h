@@ -115,6 +115,7 @@ class WorkerHarness {
     std::set<int> donated;
     std::vector<collective::Spec> collectives;
     bool uses_coordinates = false;
+    std::string xla_options;
   };
   void Load(uint64_t program, const ProgramSpec& spec) {
     wire::ToWorker message;
@@ -126,6 +127,7 @@ class WorkerHarness {
     for (int device : spec.devices) load->add_devices(device);
     load->set_num_partitions(static_cast<int64_t>(spec.devices.size()));
     load->set_uses_coordinates(spec.uses_coordinates);
+    load->set_xla_options(spec.xla_options);
     for (int i = 0; i < spec.num_parameters; ++i) {
       wire::BoundaryProto* parameter = load->add_parameters();
       SetBoundary(parameter);

@@ -129,6 +129,22 @@ TEST(WorkerTest, OneTextIsCompiledOnce) {
   EXPECT_EQ(host.fake->compilations(), 1);
 }
 
+// Only what XLA is told of the options counts, and devices are none of it.
+TEST(WorkerTest, OneTextOnOtherDevicesIsTheSame) {
+  FakeHost host;
+  // Serialized CompileOptionsProtos: build options (3) with device assignments (9), debug options
+  // (3).
+  const std::string options[] = {"", "\x1a\x04\x4a\x02\x08\x01", "\x1a\x04\x4a\x02\x08\x02",
+                                 "\x1a\x05\x1a\x03\xf8\x01\x03"};
+  for (uint64_t program = 1; program <= 4; ++program) {
+    WorkerHarness::ProgramSpec spec = {"result 0", {program % 2 == 0 ? 1 : 0}};
+    spec.xla_options = options[program - 1];
+    host.harness.Load(program, spec);
+    EXPECT_TRUE(host.harness.AwaitLoaded(program).ok());
+  }
+  EXPECT_EQ(host.fake->compilations(), 2);
+}
+
 TEST(WorkerTest, AFailedCompilationPoisonsResultsAndWhatIsMadeOfThem) {
   FakeHost host;
   host.harness.Load(1, {"bad there is no such operator", {0, 1}});
