@@ -46,7 +46,7 @@ const absl::flat_hash_map<std::string, Rule>& RulesByName() {
         "backend_config output_operand_aliases result_tilings infeed_config outfeed_config layout "
         "composite_attributes");
     add(Rule::kEnum, "comparison_direction fft_type rng_algorithm rng_distribution transpose_a");
-    add(Rule::kInt32, "exponent_bits mantissa_bits");
+    add(Rule::kInt32, "exponent_bits index mantissa_bits");
     add(Rule::kPrecisions, "precision_config");
     add(Rule::kCompareType, "compare_type");
     add(Rule::kApiVersion, "api_version");
