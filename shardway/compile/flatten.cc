@@ -1,6 +1,7 @@
 #include "shardway/compile/flatten.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -12,6 +13,7 @@
 #include "shardway/compile/manual_axes.h"
 #include "shardway/compile/mesh_of_module.h"
 #include "shardway/compile/scalar_body.h"
+#include "shardway/compile/unreduced.h"
 #include "shardway/ir/builder.h"
 #include "shardway/ir/clone.h"
 #include "shardway/spmd/concatenate.h"
@@ -136,6 +138,12 @@ class Flattener {
   void SetManual(const ir::Op* op, AxisSet manual) {
     if (manual == 0) return;
     for (const ir::Value* v : op->results) SetManual(v, manual);
+  }
+  // Of all values made since there were `first`.
+  void SetManualFrom(size_t first, AxisSet manual) {
+    if (manual == 0) return;
+    program_.manual.resize(std::max(program_.manual.size(), size_t{to_->num_values()}), 0);
+    std::fill(program_.manual.begin() + static_cast<int64_t>(first), program_.manual.end(), manual);
   }
   void SetManual(const ir::Value* v, AxisSet manual) {
     if (program_.manual.size() <= v->id) program_.manual.resize(v->id + 1, 0);
@@ -307,6 +315,8 @@ class Flattener {
       SHARDWAY_ASSIGN_OR_RETURN(ir::Value * part,
                                 Convert(whole, body.arguments[i]->type, spmd::kFullToShard, added,
                                         outer | added, into, op.location));
+      SHARDWAY_ASSIGN_OR_RETURN(part, EnterUnreduced(part, (*in)[i], names->axes, added,
+                                                     outer | added, into, op.location));
       cloner_.Bind(body.arguments[i], part);
     }
     SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
@@ -316,6 +326,16 @@ class Flattener {
       if (!annotation.ok())
         return At(annotation.status(), absl::StrCat("result ", i, " of the manual computation"),
                   op.location);
+      SHARDWAY_ASSIGN_OR_RETURN(const std::vector<ir::SdyAxisRef> parts,
+                                ManualUnreduced((*out)[i], names->axes));
+      if (!parts.empty()) {
+        SHARDWAY_ASSIGN_OR_RETURN(
+            ir::Value * sum, LeaveUnreduced(results[i], op.result(i)->type, (*out)[i], parts, added,
+                                            outer, into, op.location));
+        cloner_.Bind(op.result(i),
+                     Constrain(sum, *std::move(annotation), into, op.location, outer));
+        continue;
+      }
       SHARDWAY_ASSIGN_OR_RETURN(ir::Value * whole,
                                 Convert(results[i], op.result(i)->type, spmd::kShardToFull, added,
                                         outer, into, op.location));
@@ -323,6 +343,58 @@ class Flattener {
       cloner_.Bind(op.result(i), whole);
     }
     return absl::OkStatus();
+  }
+
+  // What the region sees of `part`, an operand with this sharding. See unreduced.h.
+  absl::StatusOr<ir::Value*> EnterUnreduced(ir::Value* part, const ir::SdySharding& sharding,
+                                            const std::vector<std::string>& manual, AxisSet added,
+                                            AxisSet inside, ir::Region* into,
+                                            const ir::Location* location) {
+    SHARDWAY_ASSIGN_OR_RETURN(const std::vector<ir::SdyAxisRef> axes,
+                              ManualUnreduced(sharding, manual));
+    if (axes.empty() || !part->type.is_tensor()) return part;
+    ir::Builder b(to_.get(), into);
+    b.set_location(UserLocation(location));
+    const size_t first_value = to_->num_values();
+    ir::Value* first = FirstOf(b, NumParts(from_, sharding, axes));
+    SetManualFrom(first_value, inside & ~added);
+    SHARDWAY_ASSIGN_OR_RETURN(
+        Annotation annotation,
+        annotations_->meshes().ToAnnotation(made_.emplace_back(OverParts(sharding, axes)), 1));
+    first = Constrain(first, std::move(annotation), into, location, inside & ~added);
+    SHARDWAY_ASSIGN_OR_RETURN(first, Convert(first, ir::Type::Tensor(ElementType::kI1, {1}),
+                                             spmd::kFullToShard, added, inside, into, location));
+    const size_t inner_value = to_->num_values();
+    ir::Value* value = OrZeros(b, part, first);
+    SetManualFrom(inner_value, inside);
+    return value;
+  }
+
+  // The whole sum of the parts that devices of `axes` return.
+  absl::StatusOr<ir::Value*> LeaveUnreduced(ir::Value* part, const ir::Type& whole,
+                                            const ir::SdySharding& sharding,
+                                            const std::vector<ir::SdyAxisRef>& axes, AxisSet added,
+                                            AxisSet outer, ir::Region* into,
+                                            const ir::Location* location) {
+    ir::Builder b(to_.get(), into);
+    b.set_location(UserLocation(location));
+    std::vector<int64_t> dims = {1};
+    dims.insert(dims.end(), part->type.dims.begin(), part->type.dims.end());
+    ir::Value* one = b.Reshape(part, dims);
+    SetManual(one, outer | added);
+    dims.assign(whole.dims.begin(), whole.dims.end());
+    dims.insert(dims.begin(), NumParts(from_, sharding, axes));
+    SHARDWAY_ASSIGN_OR_RETURN(
+        ir::Value * parts, Convert(one, ir::Type::Tensor(whole.element, dims), spmd::kShardToFull,
+                                   added, outer, into, location));
+    SHARDWAY_ASSIGN_OR_RETURN(
+        program_.annotations[parts->id],
+        annotations_->meshes().ToAnnotation(made_.emplace_back(WithParts(sharding, axes)),
+                                            static_cast<int>(dims.size())));
+    const size_t first_value = to_->num_values();
+    ir::Value* sum = SumOfParts(b, parts);
+    SetManualFrom(first_value, outer);
+    return sum;
   }
 
   static const std::vector<ir::SdySharding>* PerValue(const ir::Op& op, std::string_view name) {
@@ -469,6 +541,7 @@ class Flattener {
       called_from_;
   absl::flat_hash_map<int64_t, size_t> groups_;  // id → index in program_.groups
   bool foreign_conversions_ = false;
+  std::deque<ir::SdySharding> made_;  // annotations_ refers to their meshes
   spmd::Program program_;
 };
 
