@@ -76,12 +76,11 @@ class Normaliser {
  private:
   Normal Apply(const Attribute& value) {
     switch (attribute_.rule) {
-      case Rule::kKeep:
-        return value.get_if<TypedInt>() == nullptr ? Normal(value) : Bad();
       case Rule::kInt32: {
         const auto* typed = value.get_if<TypedInt>();
         return typed != nullptr && typed->type == ElementType::kI32 ? Normal(value) : Bad();
       }
+      case Rule::kKeep:
       case Rule::kUnlessNone:
       case Rule::kAccuracy:
         return value;

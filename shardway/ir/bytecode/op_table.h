@@ -13,7 +13,7 @@ namespace shardway::ir::bytecode {
 
 // How the file's form of an attribute becomes ours.
 enum class Rule : uint8_t {
-  kKeep,          // as it is; an integer has 64 bits
+  kKeep,          // as it is
   kInt32,         // an integer of 32 bits, as it is
   kInts,          // a tensor of integers becomes a list
   kBools,         // a tensor of booleans becomes a list
