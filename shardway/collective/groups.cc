@@ -44,4 +44,21 @@ std::vector<int64_t> Groups::MembersOf(int64_t device) const {
   return members;
 }
 
+std::vector<std::pair<int64_t, int64_t>> DevicePairs(const Spec& spec) {
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  const int64_t devices = spec.groups.num_devices();
+  std::vector<bool> seen(devices);
+  for (int64_t device = 0; device < devices; ++device) {
+    if (seen[device]) continue;
+    const std::vector<int64_t> members = spec.groups.MembersOf(device);
+    for (int64_t member : members) seen[member] = true;
+    const auto size = static_cast<int64_t>(members.size());
+    for (auto [source, target] : spec.pairs) {
+      if (source < size && target < size) pairs.emplace_back(members[source], members[target]);
+    }
+  }
+  std::sort(pairs.begin(), pairs.end());
+  return pairs;
+}
+
 }  // namespace shardway::collective

@@ -1,5 +1,6 @@
 #include "shardway/collective/spec.h"
 
+#include <cstdlib>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -78,7 +79,20 @@ std::string GroupsToString(const Groups& groups) {
   return absl::StrCat(text, groups.lists.size() > kShown ? ", …}" : "}");
 }
 
-std::string PairsToString(const std::vector<std::pair<int64_t, int64_t>>& pairs) {
+// "shift 1": every member sends to the next but one, "rotate 1": in a ring; or the pairs.
+std::string PairsToString(const std::vector<std::pair<int64_t, int64_t>>& pairs, int64_t members) {
+  if (!pairs.empty()) {
+    const int64_t step = pairs[0].second - pairs[0].first;
+    const auto count = static_cast<int64_t>(pairs.size());
+    bool shift = step != 0 && count == members - std::abs(step);
+    bool ring = step != 0 && count == members;
+    for (auto [source, target] : pairs) {
+      shift = shift && target - source == step;
+      ring = ring && (target - source - step) % members == 0;
+    }
+    if (shift) return absl::StrCat("shift ", step);
+    if (ring) return absl::StrCat("rotate ", (step + members) % members);
+  }
   std::string text = "{";
   for (size_t i = 0; i < pairs.size() && i < kShown; ++i) {
     absl::StrAppend(&text, i == 0 ? "" : ", ", pairs[i].first, "→", pairs[i].second);
@@ -103,7 +117,8 @@ std::string Spec::ToString() const {
       absl::StrAppend(&text, " split ", dim0, " concat ", dim1);
       break;
     case Kind::kCollectivePermute:
-      return absl::StrCat(text, " ", PairsToString(pairs));
+      absl::StrAppend(&text, " ", PairsToString(pairs, groups.group_size()));
+      break;
     default:
       break;
   }

@@ -31,8 +31,8 @@ enum class Kind : uint8_t {
   kReduceScatter,  // combines, then member m keeps the m-th of n equal parts along `dim0`
   kAllToAll,       // splits along `dim0` into n parts, part m goes to member m; received parts are
                    // concatenated along `dim1` in group order
-  kCollectivePermute,  // member pairs[i].first sends to pairs[i].second; who receives nothing gets
-                       // zeros
+  kCollectivePermute,    // in each group member pairs[i].first sends to member pairs[i].second; who
+                         // receives nothing gets zeros
   kCollectiveBroadcast,  // member 0 of each group sends to the others
   kRaggedAllToAll,       // operands: input, output, input_offsets, send_sizes, output_offsets,
                     // recv_sizes (semantics of jax.lax.ragged_all_to_all); one result shaped like
@@ -79,17 +79,22 @@ struct Spec {
   int64_t dim0 = 0;
   int64_t dim1 = 0;
   Groups groups;
-  std::vector<std::pair<int64_t, int64_t>> pairs;  // permute: logical device ids, source → target
+  // A permute's sources and targets: places in a group, row-major along its axes, the same in every
+  // group. A shift by one along an axis of 8 in a mesh of 2,048 devices is seven pairs.
+  std::vector<std::pair<int64_t, int64_t>> pairs;
   // Estimated time in microseconds of the program between this call and the next one: tiny means
   // that a waiting device may be continued on the thread that completes the collective (decision
   // 3).
   double work_after_us = 0;
   std::string location;  // the user's line, for errors
 
-  // "all_reduce sum f32[128] over axes [0] of [2,4]"
+  // "all_reduce sum f32[128] over axes [0] of [2,4]", "collective_permute f32[8] shift 1 over …"
   std::string ToString() const;
   friend bool operator==(const Spec&, const Spec&) = default;
 };
+
+// A permute's pairs as logical devices, of all groups, by ascending source.
+std::vector<std::pair<int64_t, int64_t>> DevicePairs(const Spec& spec);
 
 // INVALID_ARGUMENT when the specification is inconsistent: groups that name devices outside the
 // mesh or overlap, shapes that don't fit the kind, a reduction that the element type doesn't have,

@@ -28,6 +28,7 @@ Spec Permute(int32_t site = 0) {
   Spec spec = AllReduce(site);
   spec.kind = Kind::kCollectivePermute;
   spec.reduction = Reduction::kNone;
+  spec.groups.axes = {0, 1};
   spec.pairs = {{0, 1}, {1, 2}, {7, 0}};
   return spec;
 }
@@ -54,6 +55,16 @@ TEST(GroupsTest, AxesNameMembersInTheOrderListed) {
   EXPECT_THAT(groups.MembersOf(9), ElementsAre(9));
 }
 
+TEST(DevicePairsTest, AreThePlacesInEveryGroup) {
+  Spec spec = Permute();
+  spec.groups = {.mesh = {2, 2, 2}, .axes = {2, 0}};
+  spec.pairs = {{0, 1}, {1, 2}};
+  ASSERT_TRUE(Validate(spec).ok());
+  // Places along (2, 0) of the groups {0,4,1,5} and {2,6,3,7}.
+  EXPECT_THAT(DevicePairs(spec),
+              ElementsAre(std::pair(0, 4), std::pair(2, 6), std::pair(4, 1), std::pair(6, 3)));
+}
+
 TEST(GroupsTest, Lists) {
   Groups groups{.mesh = {6}, .lists = {{4, 0}, {1, 5}}};
   EXPECT_EQ(groups.group_size(), 2);
@@ -64,7 +75,16 @@ TEST(GroupsTest, Lists) {
 
 TEST(SpecTest, ToStringNamesKindShapesAndGroups) {
   EXPECT_EQ(AllReduce().ToString(), "all_reduce sum f32[128] over axes [0] of [2,4]");
-  EXPECT_EQ(Permute().ToString(), "collective_permute f32[128] {0→1, 1→2, 7→0}");
+  EXPECT_EQ(Permute().ToString(),
+            "collective_permute f32[128] {0→1, 1→2, 7→0} over axes [0,1] of [2,4]");
+  Spec shift = Permute();
+  shift.groups.axes = {1};
+  shift.pairs = {{0, 1}, {1, 2}, {2, 3}};
+  EXPECT_EQ(shift.ToString(), "collective_permute f32[128] shift 1 over axes [1] of [2,4]");
+  shift.pairs.emplace_back(3, 0);
+  EXPECT_EQ(shift.ToString(), "collective_permute f32[128] rotate 1 over axes [1] of [2,4]");
+  shift.pairs = {{3, 2}, {0, 3}, {1, 0}, {2, 1}};
+  EXPECT_EQ(shift.ToString(), "collective_permute f32[128] rotate 3 over axes [1] of [2,4]");
 }
 
 TEST(SpecTest, BytesAndBack) {
@@ -125,7 +145,7 @@ TEST(ValidateTest, RefusesWhatIsInconsistent) {
        [](Spec& s) {
          s.pairs.push_back({5, 1});
        }},
-      {"outside the mesh", Permute(),
+      {"outside a group", Permute(),
        [](Spec& s) {
          s.pairs.push_back({5, 8});
        }},

@@ -156,15 +156,15 @@ absl::Status CheckPairs(const Spec& spec) {
   if (spec.kind != Kind::kCollectivePermute) {
     return spec.pairs.empty() ? absl::OkStatus() : Bad(spec, "only a permute has pairs");
   }
-  const int64_t devices = spec.groups.num_devices();
-  std::vector<bool> sends(devices), receives(devices);
+  const int64_t members = spec.groups.group_size();
+  std::vector<bool> sends(members), receives(members);
   for (auto [source, target] : spec.pairs) {
-    if (source < 0 || source >= devices || target < 0 || target >= devices) {
-      return Bad(spec, "pair ", source, "→", target, " is outside the mesh of ", devices,
-                 " devices");
+    if (source < 0 || source >= members || target < 0 || target >= members) {
+      return Bad(spec, "pair ", source, "→", target, " is outside a group of ", members,
+                 " members");
     }
-    if (sends[source]) return Bad(spec, "device ", source, " sends twice");
-    if (receives[target]) return Bad(spec, "device ", target, " receives twice");
+    if (sends[source]) return Bad(spec, "member ", source, " sends twice");
+    if (receives[target]) return Bad(spec, "member ", target, " receives twice");
     sends[source] = receives[target] = true;
   }
   return absl::OkStatus();

@@ -31,7 +31,7 @@ std::vector<std::vector<int64_t>> Chains(const Spec& spec) {
     return device;
   };
   std::set<int64_t> linked;
-  for (auto [source, target] : spec.pairs) {
+  for (auto [source, target] : collective::DevicePairs(spec)) {
     root[find(source)] = find(target);
     linked.insert(source);
     linked.insert(target);
@@ -131,7 +131,7 @@ absl::StatusOr<SitePlan> MakeSite(Spec spec) {
   for (const collective::Shaped& result : spec.results) site.result_bytes += result.num_bytes();
   if (spec.kind == Kind::kCollectivePermute) {
     site.source_of_logical.assign(spec.groups.num_devices(), -1);
-    for (auto [source, target] : spec.pairs) {
+    for (auto [source, target] : collective::DevicePairs(spec)) {
       site.source_of_logical[target] = static_cast<int>(source);
     }
   }

@@ -78,12 +78,12 @@ absl::StatusOr<Lists> LogicalGroups(const LocalOp& local, bool among_partitions_
 }
 
 // Pairs of partitions (with a channel) or of replicas, as pairs of logical devices.
-std::vector<std::pair<int64_t, int64_t>> LogicalPairs(const LocalOp& local) {
+Emitter::Pairs LogicalPairs(const LocalOp& local) {
   const auto& flat = local.op.IntList("source_target_pairs");
   const int64_t replicas = local.e.num_replicas();
   const int64_t partitions = local.mesh().num_devices();
   const bool channel = local.op.Int("channel_id") > 0;
-  std::vector<std::pair<int64_t, int64_t>> pairs;
+  Emitter::Pairs pairs;
   for (size_t i = 0; i + 1 < flat.size(); i += 2) {
     const int64_t copies = channel ? replicas : partitions;
     for (int64_t c = 0; c < copies; ++c) {
@@ -174,13 +174,12 @@ LocalResults EmitCollective(LocalOp& local) {
     }
   }
   if (spec.kind == Kind::kCollectivePermute) {
-    spec.pairs = LogicalPairs(local);
-    for (auto [from, to] : spec.pairs) {
+    Emitter::Pairs pairs = LogicalPairs(local);
+    for (auto [from, to] : pairs) {
       if (from < 0 || from >= total) return Outside(op, from, total);
       if (to < 0 || to >= total) return Outside(op, to, total);
     }
-    spec.groups.mesh = {total};
-    spec.groups.axes = {0};
+    local.e.SetPairs(spec, std::move(pairs));
   } else {
     SHARDWAY_ASSIGN_OR_RETURN(Lists groups, LogicalGroups(local, by_partition));
     for (const auto& group : groups) {

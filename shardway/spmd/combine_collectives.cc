@@ -115,7 +115,9 @@ class Combiner {
       emitter_.set_cause(causes_.at(members.front()));
       emitter_.b().set_region(&scratch_);
       emitter_.b().set_location(members.front()->location);
-      const std::vector<ir::Value*> results = emitter_.AllReduceAll(spec, operands);
+      std::vector<ir::Type> types;
+      for (const ir::Value* v : operands) types.push_back(v->type);
+      const std::vector<ir::Value*> results = emitter_.Together(spec, operands, types);
       for (ir::Op* op : scratch_.ops) {
         op->parent = region;
         levels_[op] = levels_[members.front()];

@@ -161,17 +161,23 @@ ir::Value* Emitter::AllToAll(ir::Value* x, int64_t split_dim, int64_t concat_dim
   return Collective(std::move(spec), {&x, 1}, {&type, 1})[0];
 }
 
-ir::Value* Emitter::Permute(ir::Value* x, std::vector<std::pair<int64_t, int64_t>> pairs) {
+ir::Value* Emitter::Permute(ir::Value* x, const AxisList& axes, Pairs pairs) {
+  collective::Spec spec;
+  spec.kind = collective::Kind::kCollectivePermute;
+  spec.groups = GroupsOver(axes);
+  spec.pairs = std::move(pairs);
+  return Collective(std::move(spec), {&x, 1}, {&x->type, 1})[0];
+}
+
+ir::Value* Emitter::PermuteDevices(ir::Value* x, const Pairs& pairs) {
   collective::Spec spec;
   spec.kind = collective::Kind::kCollectivePermute;
   const int64_t n = mesh_->num_devices();
-  const size_t count = pairs.size();
-  for (int64_t r = 1; r < num_replicas_; ++r) {
-    for (size_t i = 0; i < count; ++i)
-      pairs.emplace_back(r * n + pairs[i].first, r * n + pairs[i].second);
+  Pairs everywhere;
+  for (int64_t r = 0; r < num_replicas_; ++r) {
+    for (auto [from, to] : pairs) everywhere.emplace_back(r * n + from, r * n + to);
   }
-  spec.pairs = std::move(pairs);
-  spec.groups = GroupsOver(mesh_->ToList(mesh_->all()));
+  SetPairs(spec, std::move(everywhere));
   return Collective(std::move(spec), {&x, 1}, {&x->type, 1})[0];
 }
 
@@ -189,16 +195,15 @@ std::vector<ir::Value*> Emitter::Collective(collective::Spec spec,
   return op->results;
 }
 
-std::vector<ir::Value*> Emitter::AllReduceAll(const collective::Spec& like,
-                                              absl::Span<ir::Value* const> operands) {
-  std::vector<ir::Type> types;
-  for (const ir::Value* v : operands) types.push_back(v->type);
-  if (backend_ == Backend::kFfi) return Collective(like, operands, types);
-  std::vector<ir::Value*> results;
+std::vector<ir::Value*> Emitter::Together(const collective::Spec& like,
+                                          absl::Span<ir::Value* const> operands,
+                                          absl::Span<const ir::Type> results) {
+  if (backend_ == Backend::kFfi) return Collective(like, operands, results);
+  std::vector<ir::Value*> made;
   for (size_t i = 0; i < operands.size(); ++i) {
-    results.push_back(Collective(like, {&operands[i], 1}, {&types[i], 1})[0]);
+    made.push_back(Collective(like, {&operands[i], 1}, {&results[i], 1})[0]);
   }
-  return results;
+  return made;
 }
 
 ir::Op* Emitter::EmitCall(absl::Span<ir::Value* const> operands,

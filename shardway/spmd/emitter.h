@@ -48,6 +48,8 @@ struct CollectiveCall {
 
 class Emitter {
  public:
+  using Pairs = std::vector<std::pair<int64_t, int64_t>>;
+
   // Appends to `body`, the body of the main function of `module`.
   Emitter(ir::Module* module, ir::Region* body, const Mesh* mesh, int64_t num_replicas,
           Backend backend);
@@ -70,8 +72,11 @@ class Emitter {
   ir::Value* ReduceScatter(ir::Value* x, collective::Reduction reduction, int64_t dim,
                            const AxisList& axes);
   ir::Value* AllToAll(ir::Value* x, int64_t split_dim, int64_t concat_dim, const AxisList& axes);
+  // Pairs of places along `axes` (row-major as listed), source and target; everywhere else on the
+  // mesh the same.
+  ir::Value* Permute(ir::Value* x, const AxisList& axes, Pairs pairs);
   // Pairs of partitions; every replica does the same among its own.
-  ir::Value* Permute(ir::Value* x, std::vector<std::pair<int64_t, int64_t>> pairs);
+  ir::Value* PermuteDevices(ir::Value* x, const Pairs& pairs);
   // Any collective: operands, results and location are filled in here.
   std::vector<ir::Value*> Collective(collective::Spec spec, absl::Span<ir::Value* const> operands,
                                      absl::Span<const ir::Type> results);
@@ -81,10 +86,14 @@ class Emitter {
   // Arbitrary groups, as mesh axes when they are that.
   collective::Groups GroupsFromLists(std::vector<std::vector<int64_t>> lists) const;
 
-  // All-reduces alike but for their operands, as one call; for kNative one each, since the plugin
+  // Fills in `spec`, a permute: pairs of logical devices as pairs of places along the fewest axes.
+  void SetPairs(collective::Spec& spec, Pairs pairs) const;
+
+  // Collectives alike but for their operands, as one call; for kNative one each, since the plugin
   // has a combiner of its own. Results in the order of the operands.
-  std::vector<ir::Value*> AllReduceAll(const collective::Spec& like,
-                                       absl::Span<ir::Value* const> operands);
+  std::vector<ir::Value*> Together(const collective::Spec& like,
+                                   absl::Span<ir::Value* const> operands,
+                                   absl::Span<const ir::Type> results);
 
   std::vector<CollectiveCall>& calls() { return calls_; }
   // The axes along which no two devices compute the same in `op`, as far as was said; none by

@@ -45,6 +45,48 @@ Groups Emitter::GroupsOver(const AxisList& axes) const {
   return Coalesce(sizes, members);
 }
 
+void Emitter::SetPairs(collective::Spec& spec, Pairs pairs) const {
+  std::vector<int64_t> sizes;
+  if (num_replicas_ > 1) sizes.push_back(num_replicas_);
+  for (int a = 0; a < mesh_->num_atoms(); ++a) sizes.push_back(mesh_->size(a));
+  if (sizes.empty()) sizes.push_back(1);
+  std::vector<int64_t> strides(sizes.size(), 1);
+  for (size_t d = sizes.size() - 1; d > 0; --d) strides[d - 1] = strides[d] * sizes[d];
+  std::sort(pairs.begin(), pairs.end());
+  // A digit is left out when all pairs keep it and are the same whatever it is.
+  std::vector<int> members;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    auto digit = [&](int64_t device) { return device / strides[d] % sizes[d]; };
+    Pairs first;
+    bool kept = true;
+    for (auto [from, to] : pairs) {
+      kept = kept && digit(from) == digit(to);
+      if (digit(from) == 0) first.emplace_back(from, to);
+    }
+    kept = kept && first.size() * sizes[d] == pairs.size();
+    for (size_t i = 0; i < first.size() && kept; ++i) {
+      for (int64_t k = 1; k < sizes[d] && kept; ++k) {
+        const std::pair<int64_t, int64_t> moved(first[i].first + k * strides[d],
+                                                first[i].second + k * strides[d]);
+        kept = std::binary_search(pairs.begin(), pairs.end(), moved);
+      }
+    }
+    if (kept && !pairs.empty()) {
+      pairs = std::move(first);
+    } else {
+      members.push_back(static_cast<int>(d));
+    }
+  }
+  auto place = [&](int64_t device) {
+    int64_t place = 0;
+    for (int d : members) place = place * sizes[d] + device / strides[d] % sizes[d];
+    return place;
+  };
+  spec.pairs.clear();
+  for (auto [from, to] : pairs) spec.pairs.emplace_back(place(from), place(to));
+  spec.groups = Coalesce(sizes, members);
+}
+
 Groups Emitter::GroupsFromLists(std::vector<std::vector<int64_t>> lists) const {
   const int64_t total = num_replicas_ * mesh_->num_devices();
   Groups as_lists;

@@ -69,7 +69,7 @@ ir::Op* Emitter::EmitNative(const collective::Spec& spec, absl::Span<ir::Value* 
   if (spec.kind == Kind::kCollectivePermute) {
     std::vector<int64_t> pairs;
     // Permutes run among the partitions of one replica, by partition id.
-    for (auto [from, to] : spec.pairs) {
+    for (auto [from, to] : collective::DevicePairs(spec)) {
       if (from < mesh_->num_devices()) pairs.insert(pairs.end(), {from, to});
     }
     ir::Set(attributes, "source_target_pairs", std::move(pairs));

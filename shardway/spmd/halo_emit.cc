@@ -130,7 +130,7 @@ class HaloEmitter {
       ir::Value* cut = SliceAt(shard, mine, round.length);
       stretch = stretch == nullptr ? cut : b_.Select(Chosen(chosen, source, cut), cut, stretch);
     }
-    arrived.value = e_.Permute(stretch, Pairs(round));
+    arrived.value = e_.Permute(stretch, axes_, PairsOf(round));
     return arrived;
   }
 
@@ -140,10 +140,10 @@ class HaloEmitter {
     return b_.BroadcastInDim(is, like->type.dims, {});
   }
 
-  std::vector<std::pair<int64_t, int64_t>> Pairs(const HaloRound& round) const {
+  Emitter::Pairs PairsOf(const HaloRound& round) const {
     std::vector<int64_t> to(plan_.parts, -1);
     for (const HaloMove& move : round.moves) to[move.from] = move.to;
-    return PairsOfParts(e_.mesh(), axes_, to);
+    return PairsOfParts(to);
   }
 
   // Which stretch of its window each part has pieces for; whether those leave no hole in it.

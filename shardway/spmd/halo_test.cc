@@ -103,7 +103,7 @@ TEST(Slice, ShiftsItsTilesByTheirEdge) {
   Shift p;
   ir::Value* x = p.Argument({16, 4}, Sharding{{kY, {}}});
   EXPECT_THAT(p.Sent(p.b.Slice(x, {1, 0}, {16, 4})),
-              ElementsAre(HasSubstr("collective_permute f32[1,4] {1→0, 2→1, 3→2,")));
+              ElementsAre(HasSubstr("collective_permute f32[1,4] shift -1 over axes [1]")));
   EXPECT_THAT(p.Text(Backend::kNative), HasSubstr("stablehlo.collective_permute"));
 }
 
@@ -119,7 +119,7 @@ TEST(Pad, SendsWhatMovesOverAnEdge) {
   ir::Value* x = p.Argument({15, 4}, Sharding{{kY, {}}});
   ir::Value* zero = p.b.Splat(ir::Type::Scalar(ElementType::kF32), 0);
   EXPECT_THAT(p.Sent(p.b.Pad(x, zero, {1, 0}, {0, 0})),
-              ElementsAre(HasSubstr("collective_permute f32[1,4] {0→1, 1→2, 2→3,")));
+              ElementsAre(HasSubstr("collective_permute f32[1,4] shift 1 over axes [1]")));
 }
 
 TEST(Concatenate, GivesEveryPartItsStretch) {
@@ -127,7 +127,7 @@ TEST(Concatenate, GivesEveryPartItsStretch) {
   ir::Value* x = p.Argument({15, 4}, Sharding{{kY, {}}});
   ir::Value* first = p.Argument({1, 4}, Sharding{{{}, {}}});
   EXPECT_THAT(p.Sent(p.b.Concatenate({first, x}, 0)),
-              ElementsAre(HasSubstr("collective_permute f32[1,4] {0→1, 1→2, 2→3,")));
+              ElementsAre(HasSubstr("collective_permute f32[1,4] shift 1 over axes [1]")));
 }
 
 TEST(Concatenate, TwoTensorsTravelInTheSameRounds) {
@@ -162,7 +162,8 @@ TEST(Concatenate, OfFewRowsTakesThemFirst) {
 TEST(Reverse, IsOnePermuteWhereTilesAreEven) {
   Shift p;
   ir::Value* x = p.Argument({16, 4}, Sharding{{kY, {}}});
-  EXPECT_THAT(p.Sent(p.Reverse(x, 0)), ElementsAre(HasSubstr("{0→3, 1→2, 2→1, 3→0,")));
+  EXPECT_THAT(p.Sent(p.Reverse(x, 0)),
+              ElementsAre(HasSubstr("{0→3, 1→2, 2→1, 3→0} over axes [1]")));
 }
 
 TEST(Slice, SendsNothingWhereTilesStay) {

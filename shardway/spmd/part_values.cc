@@ -75,20 +75,10 @@ ir::Value* NumberOfPart(Emitter& e, const AxisList& axes, const PartNumbers& num
   return b.Reshape(b.DynamicSlice(b.IntVector(ElementType::kI32, table), {part}, one), {});
 }
 
-std::vector<std::pair<int64_t, int64_t>> PairsOfParts(const Mesh& mesh, const AxisList& axes,
-                                                      const std::vector<int64_t>& to) {
-  std::vector<int64_t> place(to.size());
+Emitter::Pairs PairsOfParts(const std::vector<int64_t>& to) {
+  Emitter::Pairs pairs;
   for (size_t p = 0; p < to.size(); ++p) {
-    auto left = static_cast<int64_t>(p);
-    for (size_t i = axes.size(); i-- > 0; left /= mesh.size(axes[i])) {
-      place[p] += left % mesh.size(axes[i]) * mesh.stride(axes[i]);
-    }
-  }
-  std::vector<std::pair<int64_t, int64_t>> pairs;
-  for (int64_t device = 0; device < mesh.num_devices(); ++device) {
-    int64_t part = 0;
-    for (uint8_t a : axes) part = part * mesh.size(a) + device / mesh.stride(a) % mesh.size(a);
-    if (to[part] >= 0) pairs.emplace_back(device, device - place[part] + place[to[part]]);
+    if (to[p] >= 0) pairs.emplace_back(p, to[p]);
   }
   return pairs;
 }

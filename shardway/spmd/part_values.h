@@ -20,9 +20,7 @@ std::optional<int64_t> SameForAll(const PartNumbers& numbers);
 // where that fits, otherwise looked up in a table.
 ir::Value* NumberOfPart(Emitter& e, const AxisList& axes, const PartNumbers& numbers);
 
-// For a permute in which each part along `axes` sends to part `to`[part], or to none (-1): all
-// pairs of devices, the rest of their places alike.
-std::vector<std::pair<int64_t, int64_t>> PairsOfParts(const Mesh& mesh, const AxisList& axes,
-                                                      const std::vector<int64_t>& to);
+// For a permute in which part p sends to part `to`[p], or to none (-1).
+Emitter::Pairs PairsOfParts(const std::vector<int64_t>& to);
 
 }  // namespace shardway::spmd

@@ -1,5 +1,7 @@
 #include "shardway/spmd/reshard.h"
 
+#include <algorithm>
+
 namespace shardway::spmd {
 namespace {
 
@@ -20,22 +22,30 @@ int64_t Place(const Mesh& mesh, int64_t index, const AxisList& axes) {
   return device;
 }
 
-// Who holds the tile that each device wants. Atoms that split nothing keep their digits as far as
-// they can, so that what is already in place stays.
-std::vector<std::pair<int64_t, int64_t>> PermutePairs(const Mesh& mesh, const Sharding& from,
-                                                      const Sharding& to, AxisSet manual) {
-  const AxisList fixed = mesh.ToList(manual);
-  const AxisList free_from = mesh.ToList(mesh.all() & ~manual & ~from.used());
-  const AxisList free_to = mesh.ToList(mesh.all() & ~manual & ~to.used());
-  std::vector<std::pair<int64_t, int64_t>> pairs;
-  for (int64_t target = 0; target < mesh.num_devices(); ++target) {
-    int64_t source = Place(mesh, Index(mesh, target, fixed), fixed) +
-                     Place(mesh, Index(mesh, target, free_to), free_from);
+// Who holds the tile that each device wants: pairs of places along the atoms of `moved`, which are
+// all whose digits may change. Atoms that split nothing keep their digits as far as they can, so
+// that what is already in place stays.
+Emitter::Pairs PermutePairs(const Mesh& mesh, const Sharding& from, const Sharding& to,
+                            AxisSet manual, AxisList& moved) {
+  const AxisSet free_from = mesh.all() & ~manual & ~from.used();
+  const AxisSet free_to = mesh.all() & ~manual & ~to.used();
+  AxisSet changes = free_from ^ free_to;
+  if (changes != 0) changes |= free_from | free_to;
+  for (int d = 0; d < from.rank(); ++d) {
+    if (from.dims[d] == to.dims[d]) continue;
+    changes |= sharding::ToSet(from.dims[d]) | sharding::ToSet(to.dims[d]);
+  }
+  moved = mesh.ToList(changes);
+  Emitter::Pairs pairs;
+  for (int64_t place = 0; place < mesh.SizeOf(moved); ++place) {
+    const int64_t target = Place(mesh, place, moved);
+    int64_t source = Place(mesh, Index(mesh, target, mesh.ToList(free_to)), mesh.ToList(free_from));
     for (int d = 0; d < from.rank(); ++d) {
       source += Place(mesh, Index(mesh, target, to.dims[d]), from.dims[d]);
     }
-    pairs.emplace_back(source, target);
+    pairs.emplace_back(Index(mesh, source, moved), place);
   }
+  std::sort(pairs.begin(), pairs.end());
   return pairs;
 }
 
@@ -101,9 +111,12 @@ ir::Value* EmitReshard(Emitter& e, ir::Value* local, const ir::Type& type, const
         local = PadDim(e, local, step.to_dim, step.shard[step.to_dim] * n);
         local = CutTo(e, e.AllToAll(local, step.to_dim, step.dim, step.axes), step);
         break;
-      case ReshardStep::Kind::kPermute:
-        local = e.Permute(local, PermutePairs(mesh, *before, step.after, manual));
+      case ReshardStep::Kind::kPermute: {
+        AxisList moved;
+        Emitter::Pairs pairs = PermutePairs(mesh, *before, step.after, manual, moved);
+        local = e.Permute(local, moved, std::move(pairs));
         break;
+      }
       case ReshardStep::Kind::kRetile: {
         const int64_t tiles[] = {local->type.dims[step.dim]};
         const HaloPlan halo =

@@ -8,22 +8,6 @@ namespace {
 
 ir::Type I32() { return ir::Type::Scalar(ElementType::kI32); }
 
-int64_t PlaceOf(const Mesh& mesh, int64_t device, const AxisList& axes) {
-  int64_t place = 0;
-  for (uint8_t a : axes) place = place * mesh.size(a) + device / mesh.stride(a) % mesh.size(a);
-  return place;
-}
-
-// The device that differs from `device` in these axes only, and stands at `place` there.
-int64_t DeviceAt(const Mesh& mesh, int64_t device, const AxisList& axes, int64_t place) {
-  for (size_t i = axes.size(); i-- > 0;) {
-    const int64_t size = mesh.size(axes[i]), stride = mesh.stride(axes[i]);
-    device += (place % size - device / stride % size) * stride;
-    place /= size;
-  }
-  return device;
-}
-
 State Unrolled(Emitter& e, int64_t first, int64_t count, State state,
                const std::function<State(ir::Value*, State)>& body) {
   for (int64_t k = first; k < first + count; ++k) {
@@ -42,13 +26,9 @@ Ring::Ring(Emitter& e, AxisList axes, int number)
       right_(size_ / 2) {}
 
 ir::Value* Ring::Send(ir::Value* x, int direction) {
-  const Mesh& mesh = e_.mesh();
-  std::vector<std::pair<int64_t, int64_t>> pairs;
-  for (int64_t d = 0; d < mesh.num_devices(); ++d) {
-    const int64_t next = (PlaceOf(mesh, d, axes_) + direction + size_) % size_;
-    pairs.emplace_back(d, DeviceAt(mesh, d, axes_, next));
-  }
-  ir::Value* sent = e_.Permute(x, std::move(pairs));
+  Emitter::Pairs pairs;
+  for (int64_t p = 0; p < size_; ++p) pairs.emplace_back(p, (p + direction + size_) % size_);
+  ir::Value* sent = e_.Permute(x, axes_, std::move(pairs));
   if (e_.backend() == Backend::kNative) {
     // Whoever counts collectives sees that the hops belong together.
     ir::AttrDict frontend;

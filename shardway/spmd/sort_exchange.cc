@@ -85,15 +85,15 @@ class Exchange {
   // What the partner has, last first.
   std::vector<ir::Value*> Theirs(const std::vector<ir::Value*>& mine,
                                  const std::vector<int64_t>& partner) {
-    const auto pairs = PairsOfParts(e_.mesh(), axes_, partner);
+    const auto pairs = PairsOfParts(partner);
     std::vector<ir::Value*> theirs;
     if (ir::Value* packed = mine.size() > 1 ? Pack(b_, mine) : nullptr) {
       std::vector<ElementType> elements;
       elements.reserve(mine.size());
       for (const ir::Value* v : mine) elements.push_back(v->type.element);
-      theirs = Unpack(b_, e_.Permute(packed, pairs), 0, elements);
+      theirs = Unpack(b_, e_.Permute(packed, axes_, pairs), 0, elements);
     } else {
-      for (ir::Value* v : mine) theirs.push_back(e_.Permute(v, pairs));
+      for (ir::Value* v : mine) theirs.push_back(e_.Permute(v, axes_, pairs));
     }
     for (ir::Value*& v : theirs) v = Reversed(v);
     return theirs;

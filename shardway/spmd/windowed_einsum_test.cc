@@ -106,7 +106,7 @@ TEST(WindowedEinsum, OtherAxesGoTheirOwnWay) {
   // The ring over y is among devices of the same x.
   Product q({16, 32, 8}, Sharding{{{0, 1, 2}, {}}}, kColumns, Sharding{{kX, kY}});
   EXPECT_THAT(q.Always(), SizeIs(3));
-  EXPECT_THAT(q.device.collectives[0].pairs,
+  EXPECT_THAT(collective::DevicePairs(q.device.collectives[0]),
               ElementsAre(std::pair(0, 1), std::pair(1, 2), std::pair(2, 3), std::pair(3, 0),
                           std::pair(4, 5), std::pair(5, 6), std::pair(6, 7), std::pair(7, 4)));
   q.ExpectSameBytes();
