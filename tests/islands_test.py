@@ -1,13 +1,17 @@
-"""Several islands: meshes follow the topology."""
+"""Several islands: meshes follow the topology, and the compiler keeps traffic inside islands."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 import shardway
 
@@ -32,3 +36,44 @@ def test_last_axes_of_a_mesh_lie_closest_together() -> None:
         shardway.make_mesh((4, 4), ("x", "y"))
     with pytest.raises(ValueError, match=r"2 sizes \(2, 4\) for 1 axes"):
         shardway.make_mesh((2, 4), ("x",))
+
+
+# From rows over y to rows over x: by a permute between all devices and a gather, or, when x crosses
+# islands and y does not, by a gather inside each island and a slice.
+ACROSS = np.arange(8).reshape(2, 4)
+INSIDE = np.arange(8).reshape(4, 2).T
+
+
+@pytest.mark.parametrize(
+    ("order", "kinds"),
+    [(ACROSS, ["all_gather"]), (INSIDE, ["collective_permute", "all_gather"])],
+    ids=["x-across", "y-across"],
+)
+def test_explain_prefers_what_stays_inside_islands(order: np.ndarray, kinds: list[str]) -> None:
+    mesh = Mesh(np.array(jax.devices()[:8])[order], ("x", "y"))
+    wanted = NamedSharding(mesh, P("x"))
+    f = jax.jit(lambda a: a, in_shardings=NamedSharding(mesh, P("y")), out_shardings=wanted)
+    found = shardway.explain(f, jax.ShapeDtypeStruct((512, 512), np.float32))
+    assert [c.kind for c in found.collectives] == kinds
+
+
+CLUSTER = """
+import jax, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh = Mesh(np.array(jax.devices()).reshape(2, 4), ("x", "y"))
+a = np.arange(512 * 512, dtype=np.float32).reshape(512, 512)
+f = jax.jit(lambda a: a * 2, out_shardings=NamedSharding(mesh, P("x")))
+out = f(jax.device_put(a, NamedSharding(mesh, P("y"))))
+np.testing.assert_array_equal(np.asarray(out), a * 2)
+"""
+
+
+@pytest.mark.parametrize(("islands", "permutes"), [(1, True), (2, False)])
+def test_the_controller_compiles_for_its_islands(
+    script: Callable[..., Any], tmp_path: Path, islands: int, permutes: bool
+) -> None:
+    script(CLUSTER, islands=islands, devices=8 // islands, SHARDWAY_DUMP=str(tmp_path)).wait()
+    texts = [p.read_text() for p in tmp_path.rglob("*4-partitioned*") if "lambda" in p.name]
+    assert texts, sorted(p.name for p in tmp_path.rglob("*"))
+    assert any("all_gather" in text for text in texts)
+    assert any("collective_permute" in text for text in texts) == permutes

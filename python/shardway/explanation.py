@@ -188,18 +188,24 @@ def explain(
 
     from shardway.artifact import from_lowered
     from shardway.jax_plugin import binary_path
+    from shardway.meshes import islands_of
 
     binary = binary_path()
     if binary is None:
         raise RuntimeError("the `shardway` program is missing; install the package again")
     jitted = fn if hasattr(fn, "lower") else jax.jit(fn)
-    program = from_lowered(jitted.lower(*args, **kwargs))
+    lowered = jitted.lower(*args, **kwargs)
+    program = from_lowered(lowered)
     with tempfile.NamedTemporaryFile(suffix=".mlirbc") as file:
         file.write(program)
         file.flush()
         command = [str(binary), "compile", file.name, "--explain"]
         if propagate_results:
             command.append("--propagate-out")
+        # Where the program would run: what crosses islands is dearer.
+        devices = getattr(getattr(lowered, "_lowering", None), "_device_list", None)
+        if islands := islands_of(tuple(devices or ())):
+            command.append("--islands=" + ",".join(map(str, islands)))
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=COMPILE_DEADLINE_S, check=False

@@ -51,5 +51,12 @@ def make_mesh(
     return Mesh(grid.reshape(shape), names, axis_types=axis_types)
 
 
+def islands_of(devices: Sequence[Any]) -> list[int]:
+    """The island of every device, as the compiler wants it: numbered as they occur, empty for one."""
+    names: dict[int, int] = {}
+    islands = [names.setdefault(getattr(d, "slice_index", 0), len(names)) for d in devices]
+    return islands if len(names) > 1 else []
+
+
 def _place(device: Any) -> tuple[int, int, int]:
     return (getattr(device, "slice_index", 0), getattr(device, "host_index", 0), device.id)

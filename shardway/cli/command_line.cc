@@ -17,6 +17,8 @@ void AddTo(CLI::App& command, CompileCommand& options) {
   command.add_option("--mesh", options.mesh, "axes and sizes, major to minor: x=4,y=2");
   command.add_option("--in", options.in, "shardings of the arguments: \"[{x},{}] - [{y,?}]\"");
   command.add_option("--out", options.out, "shardings of the results");
+  command.add_option("--islands", options.islands, "the island of every device: 0,0,1,1")
+      ->delimiter(',');
   command.add_option("--backend", options.backend, "whose collectives: ffi, native or both")
       ->check(CLI::IsMember({"ffi", "native", "both"}));
   command

@@ -88,6 +88,7 @@ int RunCompile(const CompileCommand& command) {
   compile::Request request;
   request.artifact = std::make_shared<const std::string>(*std::move(program));
   request.num_partitions = 0;  // what the mesh or the program says
+  request.islands = command.islands;
   request.allow_propagation_to_parameters = {command.propagate_inputs};
   request.allow_propagation_to_results = {command.propagate_outputs};
   for (const bool native : {false, true}) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace shardway::cli {
 
@@ -9,6 +10,7 @@ struct CompileCommand {
   std::string file;     // a StableHLO portable artifact, or StableHLO text (read through jaxlib)
   std::string mesh;     // x=4,y=2; empty: what the program says
   std::string in, out;  // shardings, see compile/boundary_shardings.h
+  std::vector<int> islands;        // of every device; empty: all are one
   std::string backend = "ffi";     // ffi, native or both
   std::string windowed_einsum;     // auto, always or never
   bool explain = false;            // print the explanation (JSON) instead of the program

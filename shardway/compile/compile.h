@@ -23,8 +23,10 @@ struct Request {
   std::vector<bool> allow_propagation_to_parameters;
   std::vector<bool> allow_propagation_to_results;
   bool use_shardy = true;
-  // How many neighbouring devices are one island: what crosses islands is dearer. 0: all are one.
-  int64_t devices_per_island = 0;
+  // The island of every device, replica by replica: what crosses islands is dearer. Empty: all are
+  // one. Names do not matter: they are 0, 1, … in the order in which they occur, so that programs
+  // placed alike are one program.
+  std::vector<int> islands;
 };
 
 // An array at the program's boundary. Every shard has the shape `local_dims` (XLA's boundary: sizes

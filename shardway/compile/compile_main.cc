@@ -50,6 +50,7 @@ int main(int argc, char** argv) {
   std::string path;
   shardway::compile::Options options;
   int64_t repeats = 0;
+  int island = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     auto next = [&] { return i + 1 < argc ? std::stoll(argv[++i]) : 1; };
@@ -60,7 +61,7 @@ int main(int argc, char** argv) {
     } else if (arg == "--shardy") {
       request.use_shardy = next() != 0;
     } else if (arg == "--island") {
-      request.devices_per_island = next();
+      island = static_cast<int>(std::max<long long>(next(), 1));
     } else if (arg == "--time") {
       repeats = next();
     } else if (arg == "--native") {
@@ -77,6 +78,8 @@ int main(int argc, char** argv) {
       path = arg;
     }
   }
+  for (int d = 0; island > 0 && d < request.num_replicas * request.num_partitions; ++d)
+    request.islands.push_back(d / island);
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     std::cerr << "cannot read " << path << "\n";

@@ -26,6 +26,17 @@ absl::StatusOr<program::ArrayLayoutPtr> MakeLayout(uint32_t element,
   return program::ArrayLayoutPtr(std::move(layout));
 }
 
+// As compile::Request has it; empty where all devices are of one island.
+std::vector<int> IslandsOf(absl::Span<const int> devices, const topology::Topology& topology) {
+  std::vector<int> names, islands;
+  for (int device : devices) {
+    const auto name = std::find(names.begin(), names.end(), topology.IslandOf(device));
+    islands.push_back(static_cast<int>(name - names.begin()));
+    if (name == names.end()) names.push_back(topology.IslandOf(device));
+  }
+  return names.size() > 1 ? islands : std::vector<int>();
+}
+
 }  // namespace
 
 absl::Status Core::Handle(SessionId id, wire::ClientMessage& message, TimePoint now,
@@ -317,6 +328,7 @@ absl::Status Core::Compile(Session& session, wire::Compile& message,
   task.request.allow_propagation_to_results.assign(options.allow_propagation_to_results().begin(),
                                                    options.allow_propagation_to_results().end());
   task.request.use_shardy = options.use_shardy();
+  task.request.islands = IslandsOf((*slice)->devices, topology_);
   task.xla_options = std::move(*options.mutable_xla_options());
   tasks->push_back(std::move(task));
   return absl::OkStatus();

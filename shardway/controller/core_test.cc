@@ -242,6 +242,28 @@ TEST_F(CoreTest, ACompileErrorFailsTheAnswerAndEveryRun) {
   EXPECT_EQ(sink_->failures[1].message(), "bad program");
 }
 
+TEST_F(CoreTest, TheCompilerLearnsWhereIslandsEnd) {
+  Open();  // devices 0 and 1 are one island, 2 and 3 another
+  const std::vector<std::pair<std::vector<int>, std::vector<int>>> cases = {
+      {{0, 1, 2, 3}, {0, 0, 1, 1}},
+      {{3, 1, 2, 0}, {0, 1, 0, 1}},  // islands are numbered as they occur
+      {{2, 3}, {}},                  // one island: the same program on either
+  };
+  uint64_t program = 0;
+  for (const auto& [devices, islands] : cases) {
+    wire::ClientMessage message;
+    message.mutable_compile()->set_program(++program);
+    message.mutable_compile()->set_artifact("code");
+    auto& options = *message.mutable_compile()->mutable_options();
+    options.set_num_replicas(1);
+    options.set_num_partitions(devices.size());
+    options.mutable_devices()->Assign(devices.begin(), devices.end());
+    ASSERT_TRUE(Send(message).ok());
+    ASSERT_EQ(tasks_.size(), program);
+    EXPECT_EQ(tasks_.back().request.islands, islands);
+  }
+}
+
 TEST_F(CoreTest, AWorkersCompileFailureStopsLaterRuns) {
   Open();
   Compile(1);

@@ -135,10 +135,17 @@ std::optional<AxisList> Mesh::AtomsOf(absl::Span<const Stride> strides) const {
   return list;
 }
 
-void Mesh::SetIslands(int64_t devices) {
+void Mesh::SetIslands(absl::Span<const int> island_of) {
   across_islands_ = 0;
-  for (size_t a = 0; a < atoms_.size() && devices > 0; ++a) {
-    if (atoms_[a].stride * atoms_[a].size > devices) across_islands_ |= AxisSet{1} << a;
+  const auto count = static_cast<int64_t>(island_of.size());
+  for (int a = 0; a < num_atoms(); ++a) {
+    for (int64_t d = 0; d < count && !Contains(across_islands_, a); ++d) {
+      const bool first = d / atoms_[a].stride % atoms_[a].size == 0;
+      for (int64_t k = 1; first && k < atoms_[a].size; ++k) {
+        const int64_t other = d + k * atoms_[a].stride;
+        if (other < count && island_of[d] != island_of[other]) across_islands_ |= AxisSet{1} << a;
+      }
+    }
   }
 }
 

@@ -72,8 +72,8 @@ class Mesh {
   // What a byte costs between devices that differ in these atoms, beside one inside an island: the
   // dearest of them counts. 1 unless SetIslands was called.
   double Price(AxisSet axes) const { return (axes & across_islands_) != 0 ? kIslandPrice : 1; }
-  // Islands of so many devices, neighbours by id; 0: one island.
-  void SetIslands(int64_t devices);
+  // The island of every device, by id; for several replicas one after the other. Empty: one island.
+  void SetIslands(absl::Span<const int> island_of);
 
   // The atoms that make up these strides, or nullopt when they do not fall on atoms.
   std::optional<AxisList> AtomsOf(absl::Span<const Stride> strides) const;

@@ -115,6 +115,24 @@ TEST(Mesh, WholeAxesAreThoseOfTheUser) {
   EXPECT_EQ(mesh.WholeAxes({2, 1}), AxisList{});
 }
 
+TEST(Mesh, AxesThatCrossIslandsAreDearer) {
+  Mesh mesh = *Mesh::Make(8, std::vector<Stride>{{2, 4}, {2, 2}, {2, 1}});
+  auto dear = [&](std::vector<int> island_of) {
+    mesh.SetIslands(island_of);
+    std::vector<bool> dear;
+    for (int a = 0; a < mesh.num_atoms(); ++a) dear.push_back(mesh.Price(AxisSet{1} << a) > 1);
+    return dear;
+  };
+  EXPECT_THAT(dear({}), ElementsAre(false, false, false));
+  EXPECT_THAT(dear({0, 0, 0, 0, 1, 1, 1, 1}), ElementsAre(true, false, false));
+  EXPECT_THAT(dear({0, 1, 0, 1, 0, 1, 0, 1}), ElementsAre(false, false, true));
+  EXPECT_THAT(dear({0, 0, 1, 1, 2, 2, 3, 3}), ElementsAre(true, true, false));
+  EXPECT_THAT(dear({0, 0, 0, 0, 0, 0, 0, 1}), ElementsAre(true, true, true));
+  // Two replicas of eight: the second one lies elsewhere.
+  EXPECT_THAT(dear({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 1}),
+              ElementsAre(false, true, false));
+}
+
 TEST(MeshStrides, ReadExplicitDeviceOrders) {
   ir::SdyMesh mesh = XY(2, 2);
   mesh.device_ids = {0, 2, 1, 3};

@@ -124,8 +124,9 @@ double ConcatenateExchange(const ir::Op& op, const OpRule& rule, const FactorAxe
   ir::Type row =
       sharding::LocalType(op.result()->type, FromFactors(rule, result, axes, mesh), mesh);
   row.dims[dim] = 1;
-  return PlanConcatenate(op, mesh.SizeOf(axes[result[dim][0]]))
-      .Cost(static_cast<double>(row.num_bytes()));
+  const AxisList& split = axes[result[dim][0]];
+  return mesh.Price(sharding::ToSet(split)) *
+         PlanConcatenate(op, mesh.SizeOf(split)).Cost(static_cast<double>(row.num_bytes()));
 }
 
 LocalResults EmitConcatenate(LocalOp& local) {

@@ -124,7 +124,8 @@ class Planner {
     }
     const auto held =
         static_cast<double>(sharding::LocalType(type_, plan_.after, mesh_).num_bytes());
-    return 3 * (kCollectivePrice + GatherBytes(held, n) + kCopyPrice * held);
+    const double price = mesh_.Price(sharding::ToSet(plan_.after.dims[t.dim]));
+    return 3 * (price * (kCollectivePrice + GatherBytes(held, n)) + kCopyPrice * held);
   }
 
   const ir::Op& op_;

@@ -112,13 +112,13 @@ class Planner {
         return kCopyPrice * after;
       case Kind::kAllGather: {
         const double joined = held * static_cast<double>(n);
-        return kCollectivePrice + mesh_.Price(ToSet(step.axes)) * GatherBytes(joined, n) +
+        return mesh_.Price(ToSet(step.axes)) * (kCollectivePrice + GatherBytes(joined, n)) +
                kCopyPrice * after;
       }
       case Kind::kAllToAll: {
         Sizes padded = before.shard;
         padded[step.to_dim] = step.shard[step.to_dim] * n;
-        return kCollectivePrice + mesh_.Price(ToSet(step.axes)) * GatherBytes(Bytes(padded), n) +
+        return mesh_.Price(ToSet(step.axes)) * (kCollectivePrice + GatherBytes(Bytes(padded), n)) +
                kCopyPrice * after;
       }
       case Kind::kPermute: {
@@ -127,7 +127,7 @@ class Planner {
           if (step.after.dims[d] == before.sharding.dims[d]) continue;
           moved |= ToSet(step.after.dims[d]) | ToSet(before.sharding.dims[d]);
         }
-        return kCollectivePrice + mesh_.Price(moved) * held;
+        return mesh_.Price(moved) * (kCollectivePrice + held);
       }
       case Kind::kRetile: {
         const int64_t tiles[] = {before.shard[step.dim]};

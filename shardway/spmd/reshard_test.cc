@@ -78,9 +78,27 @@ TEST(PlanReshard, AxesAcrossIslandsAreDearer) {
   const ir::Type type = TestProgram::F32({512, 512});
   const Sharding from{{kX, {}}}, to{{{}, {}}};
   const double near = PlanReshard(type, from, to, p.program.mesh).cost;
-  p.program.mesh.SetIslands(4);
+  p.program.mesh.SetIslands({0, 0, 0, 0, 1, 1, 1, 1});
   EXPECT_GT(PlanReshard(type, from, to, p.program.mesh).cost, 3 * near);
   EXPECT_EQ(p.program.mesh.Price(sharding::ToSet(kY)), 1);
+}
+
+// From rows over y to rows over x: what x's halves lack is inside the island of each already.
+TEST(PlanReshard, StaysInsideIslandsWhereItCan) {
+  TestProgram p;
+  const ir::Type type = TestProgram::F32({512, 512});
+  auto kinds = [&] {
+    std::vector<Kind> kinds;
+    for (const auto& step :
+         PlanReshard(type, Sharding{{kY, {}}}, Sharding{{kX, {}}}, p.program.mesh).steps)
+      kinds.push_back(step.kind);
+    return kinds;
+  };
+  EXPECT_THAT(kinds(), ElementsAre(Kind::kPermute, Kind::kAllGather));
+  p.program.mesh.SetIslands({0, 0, 0, 0, 1, 1, 1, 1});
+  EXPECT_THAT(kinds(), ElementsAre(Kind::kAllGather, Kind::kSlice));
+  p.program.mesh.SetIslands({0, 1, 0, 1, 0, 1, 0, 1});  // y's minor half crosses
+  EXPECT_THAT(kinds(), ElementsAre(Kind::kPermute, Kind::kAllGather));
 }
 
 TEST(PlanReshard, ArrivesForAllPairsOfShardings) {

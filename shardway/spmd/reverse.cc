@@ -35,11 +35,12 @@ double ReverseExchange(const ir::Op& op, const OpRule& rule, const FactorAxes& a
   const ir::Type shard = sharding::LocalType(type, FromFactors(rule, tensor, axes, mesh), mesh);
   double cost = 0;
   for (int64_t d : op.IntList("dimensions")) {
-    if (axes[tensor[d][0]].empty()) continue;
+    const AxisList& split = axes[tensor[d][0]];
+    if (split.empty()) continue;
     ir::Type row = shard;
     row.dims[d] = 1;
-    cost += PlanMirror(type.dims[d], mesh.SizeOf(axes[tensor[d][0]]))
-                .Cost(static_cast<double>(row.num_bytes()));
+    cost += mesh.Price(sharding::ToSet(split)) *
+            PlanMirror(type.dims[d], mesh.SizeOf(split)).Cost(static_cast<double>(row.num_bytes()));
   }
   return cost;
 }

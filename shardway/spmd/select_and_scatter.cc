@@ -225,7 +225,8 @@ double SelectAndScatterExchange(const ir::Op& op, const OpRule& rule, const Fact
     for (int i = 0; i < 2; ++i) {
       const HaloPlan& halo = i == 0 ? plan.operand : plan.sources;
       local[i].dims[d] = 1;
-      cost += halo.Cost(static_cast<double>(local[i].num_bytes()));
+      cost += mesh.Price(sharding::ToSet(axes[f])) *
+              halo.Cost(static_cast<double>(local[i].num_bytes()));
       local[i].dims[d] = halo.width;
     }
   }

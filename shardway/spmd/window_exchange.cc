@@ -35,7 +35,8 @@ double ExchangeCost(const ir::Type& operand, const TensorFactors& tensor, const 
     const LocalWindow plan = PlanWindow(*windows[d], mesh.SizeOf(axes[tensor[d][0]]));
     ir::Type row = local;
     row.dims[d] = 1;
-    cost += plan.halo.Cost(static_cast<double>(row.num_bytes()));
+    cost += mesh.Price(sharding::ToSet(axes[tensor[d][0]])) *
+            plan.halo.Cost(static_cast<double>(row.num_bytes()));
     local.dims[d] = plan.phases.empty() ? plan.halo.width : plan.extent;
   }
   return cost;
