@@ -82,6 +82,24 @@ class Flattener {
     return absl::StrCat(what, " of a ", op.results[i]->type.ToString());
   }
 
+  // Inside a program a value that the user wants unreduced is the sum all the same, and where it is
+  // summed is ours to choose (spmd/deferral.h). At a boundary the parts themselves would show.
+  static absl::Status CheckReduced(const ir::SdySharding& sharding, const std::string& what,
+                                   const ir::Location* location) {
+    if (sharding.unreduced.empty()) return absl::OkStatus();
+    return At(absl::UnimplementedError(absl::StrCat(
+                  "it is unreduced over the axis \"", sharding.unreduced[0].name,
+                  "\": arrays that enter or leave a program or a manual region are whole; sum it "
+                  "before with jax.sharding.reshard(x, PartitionSpec(…)) without unreduced")),
+              what, location);
+  }
+  static absl::Status CheckReduced(const ir::AttrDict& attributes, const std::string& what,
+                                   const ir::Location* location) {
+    const ir::Attribute* a = ir::Find(attributes, "sdy.sharding");
+    const auto* sharding = a != nullptr ? a->get_if<ir::SdySharding>() : nullptr;
+    return sharding != nullptr ? CheckReduced(*sharding, what, location) : absl::OkStatus();
+  }
+
   absl::Status Argument(const ir::Function& main, size_t i, ir::Function* flat) {
     const ir::Value* v = main.arguments()[i];
     ir::Value* arg = to_->AddArgument(flat->body, v->type);
@@ -89,6 +107,7 @@ class Flattener {
     cloner_.Bind(v, arg);
     std::optional<Annotation> annotation;
     if (i < main.arg_attrs.size()) {
+      SHARDWAY_RETURN_IF_ERROR(CheckReduced(main.arg_attrs[i], NameOfArgument(*v), main.location));
       auto read = annotations_->Read(main.arg_attrs[i], v->type);
       if (!read.ok()) return At(read.status(), NameOfArgument(*v), main.location);
       annotation = *std::move(read);
@@ -103,6 +122,8 @@ class Flattener {
   absl::Status Result(const ir::Function& main, size_t i, ir::Region* body, ir::Value*& value) {
     std::optional<Annotation> annotation;
     if (i < main.result_attrs.size()) {
+      SHARDWAY_RETURN_IF_ERROR(
+          CheckReduced(main.result_attrs[i], NameOfResult(main, i), main.location));
       auto read = annotations_->Read(main.result_attrs[i], value->type);
       if (!read.ok()) return At(read.status(), NameOfResult(main, i), main.location);
       annotation = *std::move(read);
@@ -306,6 +327,8 @@ class Flattener {
     }
     const ir::Region& body = *op.regions[0];
     for (size_t i = 0; i < op.operands.size(); ++i) {
+      SHARDWAY_RETURN_IF_ERROR(CheckReduced(
+          (*in)[i], absl::StrCat("operand ", i, " of the manual computation"), op.location));
       auto annotation = annotations_->meshes().ToAnnotation((*in)[i], op.operand(i)->type.rank());
       if (!annotation.ok())
         return At(annotation.status(), absl::StrCat("operand ", i, " of the manual computation"),
@@ -322,6 +345,8 @@ class Flattener {
     SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
                               Inline(body, into, outer | added, depth + 1));
     for (size_t i = 0; i < op.results.size(); ++i) {
+      SHARDWAY_RETURN_IF_ERROR(CheckReduced(
+          (*out)[i], absl::StrCat("result ", i, " of the manual computation"), op.location));
       auto annotation = annotations_->meshes().ToAnnotation((*out)[i], op.result(i)->type.rank());
       if (!annotation.ok())
         return At(annotation.status(), absl::StrCat("result ", i, " of the manual computation"),
@@ -454,11 +479,19 @@ class Flattener {
       for (const ir::Op* one : made) SetManual(one, manual);
       return absl::OkStatus();
     }
+    if (target == "CustomSPMDPartitioning") {
+      return absl::UnimplementedError(
+          absl::StrCat("custom_partitioning at ", op.location->ToString(),
+                       ": its partition function lives in the Python process that made the "
+                       "program, which is not "
+                       "asked; call the function of one shard inside jax.shard_map instead"));
+    }
     if (target != "Sharding" && !conversion) {
       if (op.Find("called_computations") == nullptr) return Other(op, into, manual);
-      return absl::UnimplementedError(
-          absl::StrCat("custom call ", std::string(target), " at ", op.location->ToString(),
-                       ": a call that calls functions of the module is not supported"));
+      return absl::UnimplementedError(absl::StrCat(
+          "custom call ", std::string(target), " at ", op.location->ToString(),
+          ": which of the module's functions it calls, and how often, only its own library "
+          "knows; write the call without called_computations"));
     }
     if (op.operands.size() != 1 || op.results.size() != 1) {
       return absl::InvalidArgumentError(absl::StrCat(std::string(target), " at ",
@@ -489,9 +522,9 @@ class Flattener {
 
   absl::Status Other(const ir::Op& op, ir::Region* into, AxisSet manual) {
     if (op.kind >= ir::OpKind::kSdyAllGather) {
-      return absl::UnimplementedError(absl::StrCat(std::string(ir::OpKindName(op.kind)), " at ",
-                                                   op.location->ToString(),
-                                                   " is not taken as input"));
+      return absl::UnimplementedError(absl::StrCat(
+          std::string(ir::OpKindName(op.kind)), " at ", op.location->ToString(),
+          " is what Shardy's own partitioner makes; hand over the program before it has run"));
     }
     ir::Op* copy = Copy(op, into, manual);
     for (const ir::Region* region : op.regions) {

@@ -130,6 +130,23 @@ TEST(Flatten, UnknownAxesNameTheArgument) {
   EXPECT_THAT(fault, HasSubstr("\"z\""));
 }
 
+TEST(Flatten, SumsMayStayUnreducedInsideAProgramOnly) {
+  Source s;
+  ir::SdySharding sharding = Source::Over("x");
+  sharding.dims[0].axes.clear();
+  sharding.unreduced = {{"x", {}}};
+  ir::AttrDict attributes;
+  ir::Set(attributes, "sharding", sharding);
+  s.Return(s.b.Create(ir::OpKind::kSdyShardingConstraint, {&s.x, 1}, {&kVector, 1}, attributes)
+               ->result());
+  ASSERT_TRUE(Flatten(s.module, s.request).ok()) << Flatten(s.module, s.request).status();
+  ir::Set(s.main->result_attrs[0], "sdy.sharding", sharding);
+  const absl::Status status = Flatten(s.module, s.request).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("result 0: it is unreduced over the axis \"x\""));
+}
+
 TEST(Flatten, ManualRegionsBecomeConversions) {
   Source s;
   const ir::Type local = ir::Type::Tensor(ElementType::kF32, std::vector<int64_t>{2});

@@ -109,7 +109,8 @@ absl::StatusOr<Annotation> ToAnnotation(const HloSharding& sharding, int rank, c
   if (!result.sharding.replicated()) result.order = std::move(placement.order);
   if (result.manual != 0 && result.order != nullptr) {
     return absl::UnimplementedError(
-        "a manual region whose order of devices is no transposition of that of the program's mesh");
+        "a manual region whose order of devices is no transposition of that of the program's mesh; "
+        "give both meshes the same devices in the same order");
   }
   return result;
 }

@@ -35,7 +35,8 @@ struct HloSharding {
   friend bool operator==(const HloSharding&, const HloSharding&) = default;
 };
 
-// INVALID_ARGUMENT quoting the string and the place of the fault.
+// INVALID_ARGUMENT quoting the string and the place of the fault; UNIMPLEMENTED for sums left
+// unreduced and for version 3, which names the axes of a mesh.
 absl::StatusOr<HloSharding> ParseHloSharding(std::string_view text);
 
 // The strides at which the tiles step through the devices, major to minor; nullopt when the order

@@ -41,6 +41,13 @@ class Parser {
       result.kind = HloSharding::Kind::kManual;
     } else if (Take("unknown")) {
       result.kind = HloSharding::Kind::kUnknown;
+    } else if (Peek("unreduced")) {
+      return Unreduced();
+    } else if (Peek("mesh[")) {
+      return absl::UnimplementedError(
+          absl::StrCat("the sharding '", std::string(text_.substr(0, 200)),
+                       "' names the axes of a mesh (HloSharding version 3); write its tiles "
+                       "(devices=[…]<=[…])"));
     } else if (Take("maximal")) {
       result.kind = HloSharding::Kind::kMaximal;
       if (!Take("device=")) return Fault("'device='");
@@ -85,6 +92,8 @@ class Parser {
           result.subgroups.push_back(HloSharding::Subgroup::kManual);
         } else if (Take("replicated")) {
           result.subgroups.push_back(HloSharding::Subgroup::kReplicated);
+        } else if (Peek("unreduced")) {
+          return Unreduced();
         } else {
           return Fault("'manual' or 'replicated'");
         }
@@ -93,6 +102,13 @@ class Parser {
     }
     const absl::Status valid = Validate(result);
     return valid.ok() ? valid : Fault(std::string(valid.message()));
+  }
+
+  absl::Status Unreduced() const {
+    return absl::UnimplementedError(absl::StrCat(
+        "the sharding '", std::string(text_.substr(0, 200)),
+        "' leaves a sum unreduced; this is taken in Shardy's notation alone (use_shardy), inside a "
+        "program"));
   }
 
   absl::StatusOr<std::vector<int64_t>> IntegersUntil(std::string_view end) {

@@ -20,7 +20,7 @@ enum Field {
   kIotaReshapeDims = 9,
   kIotaTransposePerm = 10,
 };
-enum Type { kReplicated, kMaximal, kTuple, kOther, kManual, kUnknown };
+enum Type { kReplicated, kMaximal, kTuple, kOther, kManual, kUnknown, kUnreduced };
 enum Wire { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 constexpr int kMaxDepth = 4;
@@ -137,6 +137,11 @@ absl::Status Malformed(std::string_view what) {
       absl::StrCat("these bytes are no OpSharding: ", std::string(what)));
 }
 
+absl::Status Unreduced() {
+  return absl::UnimplementedError(
+      "an OpSharding that leaves a sum unreduced: arrays that enter or leave a program are whole");
+}
+
 // What a message says, before it is known to make sense.
 struct Raw {
   uint64_t type = kReplicated;
@@ -171,6 +176,8 @@ absl::StatusOr<HloSharding> Finish(Raw raw) {
     }
     case kOther:
       break;
+    case kUnreduced:
+      return Unreduced();
     default:
       return Malformed(absl::StrCat("a kind numbered ", raw.type));
   }
@@ -178,6 +185,7 @@ absl::StatusOr<HloSharding> Finish(Raw raw) {
   s.elements.clear();
   if (raw.replicate_last) raw.last_tile_dims = {kReplicated};
   for (int64_t type : raw.last_tile_dims) {
+    if (type == kUnreduced) return Unreduced();
     if (type != kReplicated && type != kManual) return Malformed("a subgroup of another kind");
     s.subgroups.push_back(type == kManual ? HloSharding::Subgroup::kManual
                                           : HloSharding::Subgroup::kReplicated);

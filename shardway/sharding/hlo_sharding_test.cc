@@ -155,6 +155,17 @@ TEST(HloSharding, FaultsAreErrors) {
         "{devices=[8]<=[2,4]T(1,1)}", "{devices=[99999999999999]<=[8]}", "{maximal}"}) {
     EXPECT_EQ(ParseHloSharding(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }
+  for (const char* text : {"{unreduced}", "{devices=[2,1,4]<=[8] last_tile_dims={unreduced}}",
+                           "{{replicated}, {unreduced}}", "{mesh['x'=2,'y'=4], [{'x'}, {}]}"}) {
+    const absl::Status status = ParseHloSharding(text).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+  }
+  // {unreduced}, and a subgroup that is.
+  for (std::string_view bytes :
+       {std::string_view("\x08\x06"), std::string_view("\x08\x03\x1a\x02\x01\x02\x42\x01\x06")}) {
+    EXPECT_EQ(FromProto(bytes).status().code(), absl::StatusCode::kUnimplemented);
+  }
   EXPECT_THAT(std::string(Read("{devices=[8]<=[8]}", 2, mesh).status().message()),
               HasSubstr("rank 2"));
   EXPECT_THAT(std::string(Read("{devices=[4]<=[4]}", 1, mesh).status().message()),

@@ -109,6 +109,10 @@ absl::StatusOr<Annotation> SdyMeshes::ToAnnotation(const ir::SdySharding& shardi
     SHARDWAY_ASSIGN_OR_RETURN(AxisList atoms, use(axis));
     result.forbidden |= sharding::ToSet(atoms);
   }
+  for (const ir::SdyAxisRef& axis : sharding.unreduced) {
+    SHARDWAY_ASSIGN_OR_RETURN(AxisList atoms, use(axis));
+    result.forbidden |= sharding::ToSet(atoms);
+  }
   if (!result.sharding.replicated()) result.order = placement->order;
   return result;
 }

@@ -159,6 +159,8 @@ class Chooser {
   void Normalize(FactorAxes& axes) const {
     for (size_t f = 0; f < axes.size(); ++f) {
       if (rule_.factors[f].kind == Factor::Kind::kReplicated) axes[f].clear();
+      if (!rule_.factors[f].even) continue;
+      while (rule_.factors[f].size % mesh_.SizeOf(axes[f]) != 0) axes[f].pop_back();
     }
     for (bool changed = true; changed;) {
       changed = false;
@@ -236,7 +238,7 @@ class Chooser {
     if (rule_.Exchanges(axes, mesh_)) cost += RoomOf(op_.kind).exchange(op_, rule_, axes, mesh_);
     for (const Tensor& t : tensors_) {
       if (!t.type->is_tensor() || t.type->rank() == 0) {
-        if (t.is_result && pending != 0) cost += share_ * kCollectivePrice;
+        if (t.is_result && pending != 0) cost += share_ * mesh_.Price(pending) * kCollectivePrice;
         continue;
       }
       const Sharding here = FromFactors(rule_, *t.factors, axes, mesh_);
@@ -261,12 +263,15 @@ class Chooser {
     double cost = 0;
     for (const auto& scatter : plan.scatters) {
       const int64_t n = mesh_.SizeOf(scatter.axes);
-      cost += kCollectivePrice + GatherBytes(bytes, n) + kCopyPrice * bytes;
+      cost +=
+          mesh_.Price(sharding::ToSet(scatter.axes)) * (kCollectivePrice + GatherBytes(bytes, n)) +
+          kCopyPrice * bytes;
       bytes /= static_cast<double>(n);
     }
     if (!plan.reduced.empty()) {
-      cost +=
-          kCollectivePrice + AllReduceBytes(bytes, mesh_.SizeOf(plan.reduced)) + kCopyPrice * bytes;
+      cost += mesh_.Price(sharding::ToSet(plan.reduced)) *
+                  (kCollectivePrice + AllReduceBytes(bytes, mesh_.SizeOf(plan.reduced))) +
+              kCopyPrice * bytes;
     }
     return cost + ReshardCost(type, plan.after, to, mesh_);
   }
@@ -277,11 +282,11 @@ class Chooser {
     const AxisList axes = mesh_.ToList(pending);
     const int64_t n = mesh_.SizeOf(axes);
     if (op_.kind != ir::OpKind::kReduce) {
-      return kCollectivePrice + bytes * static_cast<double>(n - 1) +
+      return mesh_.Price(pending) * (kCollectivePrice + bytes * static_cast<double>(n - 1)) +
              ReshardCost(type, from, to, mesh_);
     }
     const int dim = ScatteredDim(type, from, to, axes, mesh_);
-    const double cost = CombineByBodyCost(bytes, n, dim >= 0);
+    const double cost = mesh_.Price(pending) * CombineByBodyCost(bytes, n, dim >= 0);
     return dim >= 0 ? cost : cost + ReshardCost(type, from, to, mesh_);
   }
 

@@ -46,7 +46,8 @@ TensorFactors Factors(const ir::SdyShardingRule::TensorMapping& mapping) {
   return tensor;
 }
 
-// A factor of operands only, or of results only, is no loop over both: it cannot be split.
+// A factor of operands only, or of results only, is no loop over both: it cannot be split, unless
+// the rule says that the call sums over it. One that is summed over is in no result.
 void ReplicateOneSided(OpRule& rule) {
   auto mark = [&](const std::vector<TensorFactors>& tensors) {
     std::vector<bool> seen(rule.factors.size());
@@ -60,7 +61,9 @@ void ReplicateOneSided(OpRule& rule) {
   const std::vector<bool> in = mark(rule.operands);
   const std::vector<bool> out = mark(rule.results);
   for (size_t f = 0; f < rule.factors.size(); ++f) {
-    if (!in[f] || !out[f]) rule.factors[f].kind = Factor::Kind::kReplicated;
+    Factor& factor = rule.factors[f];
+    const bool sums = factor.kind == Factor::Kind::kReduction;
+    if (!in[f] || out[f] == sums) factor.kind = Factor::Kind::kReplicated;
   }
 }
 
@@ -109,17 +112,17 @@ OpRule CustomCallRule(const ir::Op& op) {
   }
   OpRule rule;
   for (int64_t size : given->factor_sizes) rule.AddFactor(size);
-  auto replicate = [&](const std::vector<int64_t>& factors) {
+  auto mark = [&](const std::vector<int64_t>& factors, Factor::Kind kind) {
     for (int64_t f : factors) {
-      if (f >= 0 && f < static_cast<int64_t>(rule.factors.size())) {
-        rule.factors[f].kind = Factor::Kind::kReplicated;
-      }
+      if (f >= 0 && f < static_cast<int64_t>(rule.factors.size())) rule.factors[f].kind = kind;
     }
   };
-  replicate(given->need_replication_factors);
-  replicate(given->permutation_factors);
-  // How partial results of a call that we do not know would combine is its own secret.
-  replicate(given->reduction_factors);
+  // Shardy's reductions are sums.
+  mark(given->reduction_factors, Factor::Kind::kReduction);
+  mark(given->need_replication_factors, Factor::Kind::kReplicated);
+  mark(given->permutation_factors, Factor::Kind::kReplicated);
+  for (Factor& factor : rule.factors) factor.even = factor.kind == Factor::Kind::kReduction;
+  if (!given->reduction_factors.empty()) rule.combine = collective::Reduction::kSum;
   for (int64_t f : given->blocked_propagation_factors) {
     if (f >= 0 && f < static_cast<int64_t>(rule.factors.size())) {
       rule.blocked.push_back(static_cast<int>(f));

@@ -38,6 +38,9 @@ struct Factor {
   // The major factor of several in a dimension, which may still be split where it does not divide:
   // the dimension is then split as a whole, and its room moves the borders of the tiles (reshape).
   bool border = false;
+  // Of an operator that we do not know, whose sum cannot be told from its padding: may only be
+  // split where all parts are full.
+  bool even = false;
 };
 
 // Per dimension: its factors, major to minor. A dimension without factors is of size 1.
