@@ -11,23 +11,9 @@ namespace {
 constexpr double kDefaultTrips = 16;
 constexpr int kLongestWay = 16;  // operators looked at on the way to an accumulator
 
-// Of these one operand may be partial, of additions both must be.
-bool MayBeLinear(const ir::Op& op) {
-  switch (op.kind) {
-    case ir::OpKind::kAdd:
-    case ir::OpKind::kSubtract:
-    case ir::OpKind::kNegate:
-    case ir::OpKind::kMultiply:
-    case ir::OpKind::kDivide:
-    case ir::OpKind::kTranspose:
-    case ir::OpKind::kReshape:
-      return true;
-    case ir::OpKind::kReduce:
-      return op.results.size() == 1 && IsZero(op.operand(1)) &&
-             ReductionOf(*op.regions[0]) == collective::Reduction::kSum;
-    default:
-      return false;
-  }
+bool IsWidening(const ir::Op& op) {
+  const ElementType from = op.operand(0)->type.element, to = op.result()->type.element;
+  return IsFloat(from) && IsFloat(to) && ElementBits(from) <= ElementBits(to);
 }
 
 }  // namespace
@@ -56,18 +42,80 @@ void Deferral::Walk(const ir::Region& region) {
   }
 }
 
+std::optional<Deferral::Accumulator> Deferral::AccumulatorOf(const ir::Op& op,
+                                                             const ir::Value* state) const {
+  Accumulator found{nullptr, 0, 1, 0};
+  switch (op.kind) {
+    case ir::OpKind::kAdd:
+    case ir::OpKind::kSubtract:
+      for (int i = 0; i < (op.kind == ir::OpKind::kAdd ? 2 : 1); ++i) {
+        found.state = i;
+        found.added = 1 - i;
+        if (op.operand(i) == state) return found;
+        const ir::Op* scale = op.operand(i)->def;
+        if (scale == nullptr || scale->kind != ir::OpKind::kMultiply ||
+            scale->parent != op.parent || uses_[scale->result()->id].count != 1) {
+          continue;
+        }
+        if ((scale->operand(0) == state) == (scale->operand(1) == state)) continue;
+        found.scale = scale;
+        return found;
+      }
+      return std::nullopt;
+    case ir::OpKind::kDynamicUpdateSlice:
+      if (op.operand(0) != state) return std::nullopt;
+      return found;
+    default:
+      return std::nullopt;
+  }
+}
+
 void Deferral::FindAccumulators(const ir::Op& loop) {
   const ir::Region& body = *loop.regions[1];
   const std::vector<ir::Value*>& next = body.terminator()->operands;
   for (size_t i = 0; i < next.size(); ++i) {
-    const ir::Op* add = next[i]->def;
+    const ir::Op* op = next[i]->def;
     const ir::Value* state = body.arguments[i];
-    if (add == nullptr || add->kind != ir::OpKind::kAdd || add->parent != &body) continue;
+    if (op == nullptr || op->parent != &body) continue;
     if (uses_[next[i]->id].count != 1 || uses_[state->id].count != 1) continue;
     if (uses_[loop.regions[0]->arguments[i]->id].count != 0) continue;
-    const int added = add->operand(0) == state ? 1 : 0;
-    if (add->operand(1 - added) != state) continue;
-    accumulators_[add] = {&loop, static_cast<int>(i), added};
+    std::optional<Accumulator> found = AccumulatorOf(*op, state);
+    if (!found) continue;
+    if (op->kind == ir::OpKind::kDynamicUpdateSlice) {
+      const auto rounds = ir::TripCount(loop);
+      const auto written = static_cast<double>(op->operand(1)->type.num_elements());
+      if (!rounds || *rounds * written < static_cast<double>(state->type.num_elements())) continue;
+    }
+    found->loop = &loop;
+    found->index = static_cast<int>(i);
+    accumulators_[op] = *found;
+  }
+}
+
+// Of these one operand may be partial, of additions both must be.
+bool Deferral::MayBeLinear(const ir::Op& op) const {
+  switch (op.kind) {
+    case ir::OpKind::kAdd:
+    case ir::OpKind::kSubtract:
+    case ir::OpKind::kNegate:
+    case ir::OpKind::kMultiply:
+    case ir::OpKind::kDivide:
+    case ir::OpKind::kTranspose:
+    case ir::OpKind::kReshape:
+    case ir::OpKind::kSdyShardingConstraint:
+      return true;
+    case ir::OpKind::kBroadcastInDim:
+      return op.operand(0)->type.num_elements() == op.result()->type.num_elements();
+    case ir::OpKind::kConvert:
+      // More bytes: only where they are summed less often.
+      return IsWidening(op) && Share(op.result()) < 1;
+    case ir::OpKind::kDynamicUpdateSlice:
+      return FindAccumulator(&op) != nullptr;
+    case ir::OpKind::kReduce:
+      return op.results.size() == 1 && IsZero(op.operand(1)) &&
+             ReductionOf(*op.regions[0]) == collective::Reduction::kSum;
+    default:
+      return false;
   }
 }
 
@@ -77,16 +125,18 @@ bool Deferral::MayWait(const ir::Value* v) const {
          MayBeLinear(*uses.user);
 }
 
-const Deferral::Accumulator* Deferral::FindAccumulator(const ir::Op* add) const {
-  auto it = accumulators_.find(add);
+const Deferral::Accumulator* Deferral::FindAccumulator(const ir::Op* op) const {
+  auto it = accumulators_.find(op);
   return it != accumulators_.end() ? &it->second : nullptr;
 }
 
 double Deferral::Share(const ir::Value* v) const {
   for (int steps = 0; steps < kLongestWay && MayWait(v); ++steps) {
     const ir::Op* user = uses_[v->id].user;
-    if (const Accumulator* a = FindAccumulator(user))
-      return 1 / ir::TripCount(*a->loop).value_or(kDefaultTrips);
+    if (const Accumulator* a = FindAccumulator(user)) {
+      const bool stacked = user->kind == ir::OpKind::kDynamicUpdateSlice;  // as many bytes
+      return stacked ? 1 : 1 / ir::TripCount(*a->loop).value_or(kDefaultTrips);
+    }
     v = user->result();
   }
   return 1;

@@ -3,6 +3,8 @@
 //
 //   a·b + c·d, all contracted over x     one all-reduce of the sum of parts, not two
 //   loop { s = s + a·b }                 the state is a part; one all-reduce after the loop
+//   loop { s = c s - a·b }               so too, where c is whole
+//   loop { ys[i] = a·b }                 the stack of results is: one all-reduce of it afterwards
 //   -(a·b), wanted split over x          one reduce-scatter, where it is wanted
 //
 // Only what the program says is here: uses and loops. Whether a value really is partial is known
@@ -10,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -24,13 +27,20 @@ class Deferral {
   // Whether the only use of `v` is by an operator of the same region that may be done on parts.
   bool MayWait(const ir::Value* v) const;
 
-  // `add`, when a loop does nothing with state `index` but s + u in `add`.
+  // An operator whose result is the next state `index` of a loop, which does nothing else with the
+  // state s but
+  //   s + u, s - u       in the operator, where s may be
+  //   s c                in `scale`, for a c from elsewhere
+  //   s[…] = u           in the operator, a dynamic_update_slice, when all rounds together write as
+  //                      many bytes as s has: summed afterwards they are no more
   struct Accumulator {
     const ir::Op* loop;
     int index;
-    int added;  // which operand of `add` is u
+    int added;                      // which operand of the operator is u
+    int state;                      // and which is s
+    const ir::Op* scale = nullptr;  // where s is scaled first
   };
-  const Accumulator* FindAccumulator(const ir::Op* add) const;
+  const Accumulator* FindAccumulator(const ir::Op* op) const;
 
   // For one computation of `v` how often its sum is combined: less than 1 on the way to an
   // accumulator.
@@ -43,6 +53,9 @@ class Deferral {
   };
   void Walk(const ir::Region& region);
   void FindAccumulators(const ir::Op& loop);
+  // Of an operator that gives the next state, with `state` in front of it; null when it is none.
+  std::optional<Accumulator> AccumulatorOf(const ir::Op& op, const ir::Value* state) const;
+  bool MayBeLinear(const ir::Op& op) const;
 
   std::vector<Uses> uses_;  // by Value::id
   absl::flat_hash_map<const ir::Op*, Accumulator> accumulators_;

@@ -11,15 +11,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Collectives that are not inside any loop.
-int OutsideLoops(const PerDevice& device) {
-  int count = 0;
-  for (const ir::Op* op : device.module->main()->body->ops) {
-    count += op->kind == ir::OpKind::kCustomCall;
-  }
-  return count;
-}
-
 TEST(Deferral, ASumOfPartsIsReducedOnce) {
   TestProgram p;
   const Sharding rows{{kX, {}}}, columns{{{}, kX}}, whole = Sharding::Replicated(2);
@@ -62,30 +53,6 @@ TEST(Deferral, WhatIsNotLinearIsReducedBefore) {
   EXPECT_THAT(order, ElementsAre(ir::OpKind::kCustomCall, ir::OpKind::kAdd));
 }
 
-// while (i < 10) { state = next(state, a, b); ++i }; `next` builds the state's successor.
-template <typename Next>
-ir::Value* Loop(TestProgram& p, ir::Value* state, ir::Value* a, ir::Value* b, const Next& next) {
-  const ir::Type i32 = ir::Type::Scalar(ElementType::kI32);
-  ir::Value* operands[] = {p.b.SplatInt(i32, 0), state, a, b};
-  std::vector<ir::Type> types;
-  for (const ir::Value* v : operands) types.push_back(v->type);
-  ir::Op* loop = p.b.Create(ir::OpKind::kWhile, operands, types);
-  ir::Region* condition = p.module->AddRegion(loop);
-  ir::Region* body = p.module->AddRegion(loop);
-  for (const ir::Type& type : types) {
-    p.module->AddArgument(condition, type);
-    p.module->AddArgument(body, type);
-  }
-  ir::Builder test(p.module.get(), condition);
-  ir::Value* less = test.Compare("LT", condition->arguments[0], test.SplatInt(i32, 10));
-  test.Return({&less, 1});
-  ir::Builder in(p.module.get(), body);
-  ir::Value* counter = in.Binary(ir::OpKind::kAdd, body->arguments[0], in.SplatInt(i32, 1));
-  ir::Value* after = next(in, body->arguments[1], body->arguments[2], body->arguments[3]);
-  in.Return(std::vector<ir::Value*>{counter, after, body->arguments[2], body->arguments[3]});
-  return loop->result(1);
-}
-
 TEST(Deferral, ALoopSumsPartsAndReducesThemAfterwards) {
   TestProgram p;
   ir::Value* first = p.Argument({64, 64}, Sharding::Replicated(2));
@@ -99,6 +66,84 @@ TEST(Deferral, ALoopSumsPartsAndReducesThemAfterwards) {
   p.Return({sum});
   EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_reduce sum f32[64,64]")));
   EXPECT_EQ(OutsideLoops(p.device), 1);
+}
+
+// The other ways to sum up: s - u, c s + u, and s + convert(u).
+TEST(Deferral, ALoopMaySubtractScaleAndWiden) {
+  using Next = ir::Value* (*)(ir::Builder&, ir::Value*, ir::Value*, ir::Value*);
+  const Next forms[] = {
+      [](ir::Builder& in, ir::Value* s, ir::Value* a, ir::Value* b) {
+        return in.Binary(ir::OpKind::kSubtract, s, Dot(in, a, b, 0, 0, {64, 64}));
+      },
+      [](ir::Builder& in, ir::Value* s, ir::Value* a, ir::Value* b) {
+        ir::Value* scaled = in.Binary(ir::OpKind::kMultiply, in.Splat(s->type, 0.9), s);
+        return in.Binary(ir::OpKind::kAdd, Dot(in, a, b, 0, 0, {64, 64}), scaled);
+      },
+      [](ir::Builder& in, ir::Value* s, ir::Value* a, ir::Value* b) {
+        ir::Value* half_a = in.Convert(a, ElementType::kBF16);
+        ir::Value* u = Dot(in, half_a, in.Convert(b, ElementType::kBF16), 0, 0, {64, 64});
+        return in.Binary(ir::OpKind::kAdd, s, in.Convert(u, ElementType::kF32));
+      },
+  };
+  for (const Next& next : forms) {
+    SCOPED_TRACE(&next - forms);
+    TestProgram p;
+    ir::Value* first = p.Argument({64, 64}, Sharding::Replicated(2));
+    ir::Value* a = p.Argument({512, 64}, Sharding{{kX, {}}});
+    ir::Value* b = p.Argument({512, 64}, Sharding{{kX, {}}});
+    ir::Value* sum = Loop(p, first, a, b, next);
+    p.Annotate(sum, Sharding::Replicated(2));
+    p.Return({sum});
+    EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_reduce sum f32[64,64]")));
+    EXPECT_EQ(OutsideLoops(p.device), 1);
+  }
+}
+
+// The stack of a loop's results, each a sum: as many bytes at once, and one collective. Where the
+// rounds write less than the stack has, each is summed alone.
+TEST(Deferral, AStackOfSumsIsSummedAtOnce) {
+  for (const int64_t stack : {10, 12}) {
+    TestProgram p;
+    ir::Value* first = p.Argument({stack, 64, 64}, Sharding::Replicated(3));
+    ir::Value* a = p.Argument({512, 64}, Sharding{{kX, {}}});
+    ir::Value* b = p.Argument({512, 64}, Sharding{{kX, {}}});
+    auto next = [](ir::Builder& in, ir::Value* s, ir::Value* a, ir::Value* b) {
+      ir::Value* round = in.Convert(in.region()->arguments[0], ElementType::kF32);
+      ir::Value* other =
+          in.Binary(ir::OpKind::kMultiply, a, in.BroadcastInDim(round, a->type.dims, {}));
+      ir::Value* u = in.BroadcastInDim(Dot(in, other, b, 0, 0, {64, 64}),
+                                       std::vector<int64_t>{1, 64, 64}, std::vector<int64_t>{1, 2});
+      ir::Value* zero = in.SplatInt(ir::Type::Scalar(ElementType::kI32), 0);
+      // Of the loop's own counter, the first argument of its body.
+      ir::Value* starts[] = {in.region()->arguments[0], zero, zero};
+      return in.DynamicUpdateSlice(s, u, starts);
+    };
+    ir::Value* all = Loop(p, first, a, b, next);
+    p.Annotate(all, Sharding::Replicated(3));
+    p.Return({all});
+    if (stack == 10) {
+      EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_reduce sum f32[10,64,64]")));
+      EXPECT_EQ(OutsideLoops(p.device), 1);
+    } else {
+      EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_reduce sum f32[1,64,64]")));
+      EXPECT_EQ(OutsideLoops(p.device), 0);
+    }
+  }
+}
+
+// What JAX writes for PartitionSpec(…, unreduced={'x'}): constraints in between.
+TEST(Deferral, ConstraintsHandPartsOn) {
+  TestProgram p;
+  const Sharding rows{{kX, {}}}, columns{{{}, kX}}, whole = Sharding::Replicated(2);
+  ir::Value* sum = nullptr;
+  for (int i = 0; i < 2; ++i) {
+    ir::Value* dot =
+        Dot(p.b, p.Argument({64, 64}, columns), p.Argument({64, 64}, rows), 1, 0, {64, 64});
+    ir::Value* here = p.Constrain(dot, whole);
+    sum = sum == nullptr ? here : p.b.Binary(ir::OpKind::kAdd, sum, here);
+  }
+  p.Return({p.Constrain(p.Constrain(sum, whole), rows)});
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("reduce_scatter sum f32[64,64]")));
 }
 
 TEST(Deferral, WhatALoopOnlyHandsOnIsGatheredBeforeIt) {

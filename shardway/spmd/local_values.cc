@@ -16,6 +16,7 @@ LocalValues::LocalValues(const Program& program, const Rules& rules,
       shardings_(shardings),
       emitter_(emitter),
       hoisting_(emitter.module(), &program.mesh),
+      locations_(emitter.module()),
       locals_(program.module->num_values()) {}
 
 absl::StatusOr<ir::Value*> LocalValues::Get(const ir::Value* v, const Sharding& want,
@@ -33,7 +34,7 @@ absl::StatusOr<ir::Value*> LocalValues::Get(const ir::Value* v, const Sharding& 
       return absl::InternalError(absl::StrCat("the value ", v->id, " is used before it is made"));
     }
     if (local.pending != 0) {
-      shard = EmitSum(emitter_, *v, local, want, program_.manual_of(v));
+      shard = Sum(v, local, want);
     } else {
       if (local.sharding == want || !v->type.is_tensor()) return local.shard;
       if (const LoopHoisting::Loop* loop = hoisting_.Hoist(v, local.sharding, want)) {
@@ -48,6 +49,21 @@ absl::StatusOr<ir::Value*> LocalValues::Get(const ir::Value* v, const Sharding& 
     }
   }
   scopes_.back().emplace(key, shard);
+  return shard;
+}
+
+ir::Value* LocalValues::Sum(const ir::Value* v, const Local& parts, const Sharding& want) {
+  const ir::Value* made = v;
+  while (made->def != nullptr && made->def->kind == ir::OpKind::kSdyShardingConstraint)
+    made = made->def->operand(0);
+  const ir::Location* location = emitter_.b().location();
+  if (made->def != nullptr) GoTo(*made->def);
+  Sharding sharding = parts.sharding;
+  emitter_.set_cause({Cause::Kind::kPartial, made->def, made->index, sharding, want});
+  ir::Value* shard = CombineParts(emitter_, *v, parts.shard, collective::Reduction::kSum,
+                                  parts.pending, sharding, want);
+  shard = EmitReshard(emitter_, shard, v->type, sharding, want, program_.manual_of(v));
+  emitter_.b().set_location(location);
   return shard;
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "shardway/ir/clone.h"
 #include "shardway/spmd/emitter.h"
 #include "shardway/spmd/loop_hoisting.h"
 #include "shardway/spmd/propagation.h"
@@ -51,6 +52,13 @@ class LocalValues {
   absl::StatusOr<ir::Value*> Get(const ir::Value* v, const Sharding& want, const ir::Op& user,
                                  size_t index);
 
+  // Of a partial value the sum, as wanted. It counts as the work of the operator that made the
+  // parts.
+  ir::Value* Sum(const ir::Value* v, const Local& parts, const Sharding& want);
+
+  // What is written from here on carries the location of `op`.
+  void GoTo(const ir::Op& op) { emitter_.b().set_location(locations_.CloneLocation(op.location)); }
+
   // A region is being written from here to Leave.
   void Enter() { scopes_.emplace_back(); }
   void Leave() { scopes_.pop_back(); }
@@ -65,6 +73,7 @@ class LocalValues {
   const std::vector<Sharding>& shardings_;
   Emitter& emitter_;
   LoopHoisting hoisting_;
+  ir::Cloner locations_;
   std::vector<Local> locals_;  // by Value::id
   std::vector<absl::flat_hash_map<std::pair<uint32_t, Sharding>, ir::Value*>> scopes_;
 };

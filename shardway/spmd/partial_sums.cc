@@ -23,22 +23,13 @@ ir::Value* CombineParts(Emitter& e, const ir::Value& v, ir::Value* parts,
   return parts;
 }
 
-ir::Value* EmitSum(Emitter& e, const ir::Value& v, const Local& parts, const Sharding& want,
-                   AxisSet manual) {
-  Sharding sharding = parts.sharding;
-  ir::Value* shard =
-      CombineParts(e, v, parts.shard, collective::Reduction::kSum, parts.pending, sharding, want);
-  return EmitReshard(e, shard, v.type, sharding, want, manual);
-}
-
 void PartialSums::Bind(const ir::Value* v, const Local& parts) {
   if (deferral_.MayWait(v)) {
     values_[v] = parts;
     return;
   }
   const Sharding& want = values_.Decided(v);
-  ir::Value* whole = EmitSum(values_.emitter(), *v, parts, want, values_.program().manual_of(v));
-  values_.Bind(v, whole, want);
+  values_.Bind(v, values_.Sum(v, parts, want), want);
 }
 
 const ir::Value* PartialSums::Deciding(const ir::Op& op) const {
@@ -69,6 +60,11 @@ const ir::Value* PartialSums::Deciding(const ir::Op& op) const {
       linear = !IsInteger(partial->type.element) && op.operand(0) == partial &&
                whole_there(op.operand(1));
       break;
+    case ir::OpKind::kDynamicUpdateSlice:
+      linear = values_[op.operand(0)].pending == parts.pending && partial == op.operand(1);
+      break;
+    case ir::OpKind::kConvert:
+    case ir::OpKind::kBroadcastInDim:
     case ir::OpKind::kNegate:
     case ir::OpKind::kTranspose:
     case ir::OpKind::kReshape:
@@ -81,19 +77,50 @@ const ir::Value* PartialSums::Deciding(const ir::Op& op) const {
   return linear ? partial : nullptr;
 }
 
+bool PartialSums::BeginState(const ir::Op& op, const Deferral::Accumulator& accumulator) {
+  const Local& added = values_[op.operand(accumulator.added)];
+  const ir::Op* scale = accumulator.scale;
+  const ir::Value* v = op.operand(accumulator.state);
+  Local& state = values_[v];
+  if (added.pending == 0 || state.pending != 0) return false;
+  if (op.kind == ir::OpKind::kDynamicUpdateSlice) {
+    // Laid out as it is: what is stored in parts must be no more than the whole would be.
+    const Mesh& mesh = values_.mesh();
+    const OpRule& rule = values_.RuleOf(op);
+    FactorAxes axes(rule.factors.size());
+    ProjectFactors(rule, rule.operands[1], added.sharding, mesh, axes);
+    if (FromFactors(rule, rule.operands[1], axes, mesh) != added.sharding ||
+        FromFactors(rule, rule.operands[0], axes, mesh) != state.sharding) {
+      return false;
+    }
+    for (size_t i = 2; i < op.operands.size(); ++i) {
+      if (values_[op.operand(i)].pending != 0) return false;
+    }
+  } else if (scale != nullptr) {
+    // It was scaled when it still counted as whole, and the same operator scales parts.
+    Local& begun = values_[accumulator.loop->regions[1]->arguments[accumulator.index]];
+    if (begun.sharding != added.sharding || state.sharding != added.sharding) return false;
+    begun.pending = added.pending;
+  } else {
+    state.shard->type = added.shard->type;
+    state.sharding = added.sharding;
+  }
+  state.pending = added.pending;
+  return true;
+}
+
+bool PartialSums::PassOn(const ir::Op& op) {
+  const Local& parts = values_[op.operand(0)];
+  if (parts.pending == 0 || parts.sharding != values_.Decided(op.result())) return false;
+  Bind(op.result(), Local(parts));
+  return true;
+}
+
 absl::StatusOr<bool> PartialSums::OnParts(const ir::Op& op) {
   Emitter& emitter = values_.emitter();
   const Mesh& mesh = values_.mesh();
   const Deferral::Accumulator* accumulator = deferral_.FindAccumulator(&op);
-  if (accumulator != nullptr) {
-    // The loop's state becomes a part as well.
-    const Local& added = values_[op.operand(accumulator->added)];
-    Local& state = values_[op.operand(1 - accumulator->added)];
-    if (added.pending == 0 || state.pending != 0) return false;
-    state.shard->type = added.shard->type;
-    state.sharding = added.sharding;
-    state.pending = added.pending;
-  }
+  if (accumulator != nullptr && !BeginState(op, *accumulator)) return false;
   const ir::Value* partial = Deciding(op);
   if (partial == nullptr) return false;
   const AxisSet pending = values_[partial].pending;

@@ -14,9 +14,6 @@ namespace shardway::spmd {
 ir::Value* CombineParts(Emitter& e, const ir::Value& v, ir::Value* parts,
                         collective::Reduction reduction, AxisSet pending, Sharding& sharding,
                         const Sharding& want);
-// Of a partial value the sum, as wanted.
-ir::Value* EmitSum(Emitter& e, const ir::Value& v, const Local& parts, const Sharding& want,
-                   AxisSet manual);
 
 class PartialSums {
  public:
@@ -33,6 +30,9 @@ class PartialSums {
   // can't be.
   absl::StatusOr<bool> OnParts(const ir::Op& op);
 
+  // A constraint (one operand, one result) hands parts on; false where it wants another layout.
+  bool PassOn(const ir::Op& op);
+
   // Whether `v`, the next state of a loop, is a sum that the loop accumulates in parts.
   bool Accumulates(const ir::Value* v) const;
   // What such a sum starts from: parts of `first`, operand `index` of `loop`, like those of `next`.
@@ -41,6 +41,8 @@ class PartialSums {
  private:
   // The partial operand that decides how `op` is done on parts, or null where it can't be.
   const ir::Value* Deciding(const ir::Op& op) const;
+  // Makes the state of a loop parts like `accumulator`'s other operand; false where it can't be.
+  bool BeginState(const ir::Op& op, const Deferral::Accumulator& accumulator);
   // The first device of `axes` has `x`, the others have zero.
   ir::Value* OnOneDevice(ir::Value* x, AxisSet axes);
 

@@ -5,10 +5,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
-#include "shardway/ir/clone.h"
 #include "shardway/spmd/combine_collectives.h"
+#include "shardway/spmd/combine_neighbours.h"
 #include "shardway/spmd/compute_sharding.h"
 #include "shardway/spmd/control_flow.h"
+#include "shardway/spmd/hoist_collectives.h"
 #include "shardway/spmd/liveness.h"
 #include "shardway/spmd/local_values.h"
 #include "shardway/spmd/order_collectives.h"
@@ -32,8 +33,7 @@ class Partitioner {
         emitter_(module_.get(), main_->body, &program.mesh, program.num_replicas, options.backend),
         values_(program, rules, shardings, emitter_),
         sums_(*program.module, values_, options.poison_padding),
-        control_flow_(values_, sums_, [this](const ir::Op& op) { return Visit(op); }),
-        locations_(module_.get()) {}
+        control_flow_(values_, sums_, [this](const ir::Op& op) { return Visit(op); }) {}
 
   absl::StatusOr<PerDevice> Run() {
     module_->name = program_.module->name;
@@ -55,8 +55,10 @@ class Partitioner {
       }
       SHARDWAY_RETURN_IF_ERROR(Visit(*op));
     }
+    HoistCollectives(emitter_, main_->body);
     WindowEinsums(emitter_, main_->body, options_.windowed_einsum, options_.poison_padding);
     CombineAllReduces(emitter_, main_->body);
+    CombineNeighbours(emitter_, main_->body);
     OrderCollectives(emitter_, main_->body);
     PerDevice result;
     result.uses_place = emitter_.Finish();
@@ -72,12 +74,12 @@ class Partitioner {
   ir::Value* Reorder(ir::Value* shard, const ir::Value* v, bool inward) {
     const sharding::DeviceOrder order = program_.order_of(v);
     if (order == nullptr || values_.Decided(v).replicated()) return shard;
-    std::vector<std::pair<int64_t, int64_t>> pairs;
+    Emitter::Pairs pairs;
     for (int64_t d = 0; d < program_.mesh.num_devices(); ++d) {
       const int64_t holder = (*order)[d];
       pairs.emplace_back(inward ? holder : d, inward ? d : holder);
     }
-    return emitter_.Permute(shard, std::move(pairs));
+    return emitter_.PermuteDevices(shard, pairs);
   }
 
   absl::Status Finish(const ir::Op& op) {
@@ -97,7 +99,7 @@ class Partitioner {
 
   absl::Status Visit(const ir::Op& op) {
     if (!live_.IsLive(op) || IsCheapSource(op)) return absl::OkStatus();
-    emitter_.b().set_location(locations_.CloneLocation(op.location));
+    values_.GoTo(op);
     switch (op.kind) {
       case ir::OpKind::kWhile:
         return control_flow_.While(op);
@@ -108,6 +110,7 @@ class Partitioner {
         return Barrier(op);
       case ir::OpKind::kSdyShardingConstraint:
       case ir::OpKind::kSdyPropagationBarrier: {
+        if (sums_.PassOn(op)) return absl::OkStatus();
         const ir::Value* v = op.operand(0);
         const Sharding& want = values_.Decided(op.result());
         SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, values_.Get(v, want, op, 0));
@@ -233,7 +236,6 @@ class Partitioner {
   LocalValues values_;
   PartialSums sums_;
   ControlFlow control_flow_;
-  ir::Cloner locations_;
 };
 
 }  // namespace

@@ -99,4 +99,39 @@ inline ir::Value* Dot(ir::Builder& b, ir::Value* lhs, ir::Value* rhs, int64_t lh
   return b.Create(ir::OpKind::kDotGeneral, operands, {&type, 1}, std::move(attributes))->result();
 }
 
+// while (i < rounds) { state = next(state, a, b); ++i }; `next` builds the state's successor.
+// Returns the last state.
+template <typename Next>
+ir::Value* Loop(TestProgram& p, ir::Value* state, ir::Value* a, ir::Value* b, const Next& next,
+                int64_t rounds = 10) {
+  const ir::Type i32 = ir::Type::Scalar(ElementType::kI32);
+  ir::Value* operands[] = {p.b.SplatInt(i32, 0), state, a, b};
+  std::vector<ir::Type> types;
+  for (const ir::Value* v : operands) types.push_back(v->type);
+  ir::Op* loop = p.b.Create(ir::OpKind::kWhile, operands, types);
+  ir::Region* condition = p.module->AddRegion(loop);
+  ir::Region* body = p.module->AddRegion(loop);
+  for (const ir::Type& type : types) {
+    p.module->AddArgument(condition, type);
+    p.module->AddArgument(body, type);
+  }
+  ir::Builder test(p.module.get(), condition);
+  ir::Value* less = test.Compare("LT", condition->arguments[0], test.SplatInt(i32, rounds));
+  test.Return({&less, 1});
+  ir::Builder in(p.module.get(), body);
+  ir::Value* counter = in.Binary(ir::OpKind::kAdd, body->arguments[0], in.SplatInt(i32, 1));
+  ir::Value* after = next(in, body->arguments[1], body->arguments[2], body->arguments[3]);
+  in.Return(std::vector<ir::Value*>{counter, after, body->arguments[2], body->arguments[3]});
+  return loop->result(1);
+}
+
+// Collectives that are not inside any loop.
+inline int OutsideLoops(const PerDevice& device) {
+  int count = 0;
+  for (const ir::Op* op : device.module->main()->body->ops) {
+    count += op->kind == ir::OpKind::kCustomCall;
+  }
+  return count;
+}
+
 }  // namespace shardway::spmd
