@@ -83,14 +83,15 @@ class Flattener {
   }
 
   // Inside a program a value that the user wants unreduced is the sum all the same, and where it is
-  // summed is ours to choose (spmd/deferral.h). At a boundary the parts themselves would show.
+  // summed is ours to choose (spmd/deferral.h; at manual regions unreduced.h). At the program's
+  // boundary the parts themselves would show.
   static absl::Status CheckReduced(const ir::SdySharding& sharding, const std::string& what,
                                    const ir::Location* location) {
     if (sharding.unreduced.empty()) return absl::OkStatus();
     return At(absl::UnimplementedError(absl::StrCat(
                   "it is unreduced over the axis \"", sharding.unreduced[0].name,
-                  "\": arrays that enter or leave a program or a manual region are whole; sum it "
-                  "before with jax.sharding.reshard(x, PartitionSpec(…)) without unreduced")),
+                  "\": arrays that enter or leave a program are whole; sum it before with "
+                  "jax.sharding.reshard(x, PartitionSpec(…)) without unreduced")),
               what, location);
   }
   static absl::Status CheckReduced(const ir::AttrDict& attributes, const std::string& what,
@@ -327,8 +328,6 @@ class Flattener {
     }
     const ir::Region& body = *op.regions[0];
     for (size_t i = 0; i < op.operands.size(); ++i) {
-      SHARDWAY_RETURN_IF_ERROR(CheckReduced(
-          (*in)[i], absl::StrCat("operand ", i, " of the manual computation"), op.location));
       auto annotation = annotations_->meshes().ToAnnotation((*in)[i], op.operand(i)->type.rank());
       if (!annotation.ok())
         return At(annotation.status(), absl::StrCat("operand ", i, " of the manual computation"),
@@ -345,8 +344,6 @@ class Flattener {
     SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
                               Inline(body, into, outer | added, depth + 1));
     for (size_t i = 0; i < op.results.size(); ++i) {
-      SHARDWAY_RETURN_IF_ERROR(CheckReduced(
-          (*out)[i], absl::StrCat("result ", i, " of the manual computation"), op.location));
       auto annotation = annotations_->meshes().ToAnnotation((*out)[i], op.result(i)->type.rank());
       if (!annotation.ok())
         return At(annotation.status(), absl::StrCat("result ", i, " of the manual computation"),
