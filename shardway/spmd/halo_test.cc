@@ -145,7 +145,8 @@ TEST(Concatenate, OfATensorAndSomeOfItselfIsOneRearrangement) {
   ir::Value* wrapped = p.b.Concatenate({x, p.b.Slice(x, {0, 0}, {2, 4})}, 0);
   SeeThroughSlices(*wrapped->def);
   EXPECT_EQ(wrapped->def->operand(1), x);
-  EXPECT_THAT(p.Sent(wrapped), ElementsAre(HasSubstr("collective_permute f32[2,4] shift 3 over axes [1]")));
+  EXPECT_THAT(p.Sent(wrapped),
+              ElementsAre(HasSubstr("collective_permute f32[2,4] shift 3 over axes [1]")));
 }
 
 // A few rows of a tensor that is not there itself.
