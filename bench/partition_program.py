@@ -41,6 +41,11 @@ def mesh_of(axes: dict[str, int]) -> Mesh:
     return Mesh(np.array(jax.devices()[:n]).reshape(tuple(axes.values())), tuple(axes))
 
 
+def shardings(tree: Tree, mesh: Mesh) -> Tree:
+    """A tree of specs as one of shardings over `mesh`."""
+    return jax.tree.map(lambda s: NamedSharding(mesh, s), tree, is_leaf=lambda s: isinstance(s, P))
+
+
 def f32(*shape: int, seed: int = 0, scale: float = 1.0) -> np.ndarray:
     rng = np.random.default_rng([seed, *shape])
     return (scale * rng.standard_normal(shape)).astype(np.float32)

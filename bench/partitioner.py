@@ -42,14 +42,12 @@ import jaxlib
 import numpy as np
 import partition_speed
 import spmd_oracle
-from jax.sharding import NamedSharding
-from jax.sharding import PartitionSpec as P
 from jaxlib import _jax
 from partition_arithmetic import arithmetic
 from partition_models import models
 from partition_movement import movement_programs
 from partition_order import ordered
-from partition_program import Program, mesh_of
+from partition_program import Program, mesh_of, shardings
 
 # XLA's partitioned programs, which never change.
 CACHE = Path(__file__).resolve().parent.parent / "build" / "partitioner_cache"
@@ -57,10 +55,6 @@ CACHE = Path(__file__).resolve().parent.parent / "build" / "partitioner_cache"
 
 def every_program() -> dict[str, Program]:
     return {p.name: p for p in [*arithmetic(), *movement_programs(), *ordered(), *models()]}
-
-
-def shardings(tree: Any, mesh: jax.sharding.Mesh) -> Any:
-    return jax.tree.map(lambda s: NamedSharding(mesh, s), tree, is_leaf=lambda s: isinstance(s, P))
 
 
 def lower(program: Program, *, shardy: bool) -> jax.stages.Lowered:

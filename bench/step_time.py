@@ -60,9 +60,8 @@ def member(names: list[str], repeats: int, gloo: tuple[str, int] | None) -> None
 
     import numpy as np
     from jax.sharding import NamedSharding
-    from jax.sharding import PartitionSpec as P
     from partition_models import models
-    from partition_program import mesh_of
+    from partition_program import mesh_of, shardings
     from programs import Bench
 
     agree = Bench().agree
@@ -71,18 +70,15 @@ def member(names: list[str], repeats: int, gloo: tuple[str, int] | None) -> None
         program = programs[name]
         mesh = mesh_of(program.axes)
 
-        def to(specs: Tree, mesh: jax.sharding.Mesh = mesh) -> Tree:
-            return jax.tree.map(
-                lambda s: NamedSharding(mesh, s), specs, is_leaf=lambda s: isinstance(s, P)
-            )
-
         def place(value: Any, sharding: NamedSharding) -> jax.Array:
             whole = np.asarray(value)
             return jax.make_array_from_callback(whole.shape, sharding, lambda i: whole[i])
 
-        places = to(tuple(program.specs))
+        places = shardings(tuple(program.specs), mesh)
         arguments = jax.tree.map(place, tuple(program.args()), places)
-        step = jax.jit(program.fn(mesh), in_shardings=places, out_shardings=to(program.out))
+        step = jax.jit(
+            program.fn(mesh), in_shardings=places, out_shardings=shardings(program.out, mesh)
+        )
         params, batch = arguments[0], list(arguments[1:])
         agree(seconds(step, params, batch, 1))
         steps = 1

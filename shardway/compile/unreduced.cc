@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "shardway/spmd/emitter.h"
 
 namespace shardway::compile {
 namespace {
@@ -78,10 +79,8 @@ ir::Value* SumOfParts(ir::Builder& b, ir::Value* parts) {
   ir::AttrDict attributes;
   ir::Set(attributes, "dimensions", std::vector<int64_t>{0});
   ir::Op* op = b.Create(ir::OpKind::kReduce, {parts, zero}, {sum}, std::move(attributes));
-  ir::Builder body(b.module(), b.module()->AddRegion(op));
-  ir::Value* left = b.module()->AddArgument(body.region(), scalar);
-  ir::Value* right = b.module()->AddArgument(body.region(), scalar);
-  body.Return({body.Binary(ir::OpKind::kAdd, left, right)});
+  spmd::BuildReducer(b.module(), b.module()->AddRegion(op), collective::Reduction::kSum,
+                     parts->type.element);
   return op->result();
 }
 

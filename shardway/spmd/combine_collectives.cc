@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "absl/container/flat_hash_map.h"
+#include "shardway/spmd/combined_call.h"
 #include "shardway/spmd/replace_uses.h"
 
 namespace shardway::spmd {
@@ -18,7 +19,7 @@ using collective::Spec;
 
 class Combiner {
  public:
-  explicit Combiner(Emitter& emitter) : emitter_(emitter) {
+  explicit Combiner(Emitter& emitter) : combined_(emitter) {
     for (const CollectiveCall& call : emitter.calls()) {
       if (call.spec.kind != collective::Kind::kAllReduce) continue;
       all_reduces_.emplace(call.op, call.spec);
@@ -35,7 +36,9 @@ class Combiner {
   }
 
   // Values that an all-reduce gave, now given by the combined one.
-  const absl::flat_hash_map<const ir::Value*, ir::Value*>& replaced() const { return replaced_; }
+  const absl::flat_hash_map<const ir::Value*, ir::Value*>& replaced() const {
+    return combined_.replaced();
+  }
 
  private:
   struct Group {
@@ -78,7 +81,7 @@ class Combiner {
       if (bytes > kMaxCombinedOperandBytes || !uniform || op->operands.empty()) continue;
       Group& group =
           open[{level, static_cast<int>(spec->second.reduction),
-                static_cast<int>(op->operand(0)->type.element), GroupsKey(spec->second)}];
+                static_cast<int>(op->operand(0)->type.element), LikenessOf(spec->second)}];
       if (group.bytes + bytes > kMaxCombinedBytes) Close(group);
       group.members.push_back(op);
       group.bytes += bytes;
@@ -91,67 +94,28 @@ class Combiner {
     group = Group();
   }
 
-  static std::string GroupsKey(const Spec& spec) {
-    std::string key;
-    auto add = [&](int64_t v) { key += std::to_string(v) + ','; };
-    for (int64_t v : spec.groups.mesh) add(v);
-    key += '|';
-    for (int v : spec.groups.axes) add(v);
-    for (const auto& list : spec.groups.lists) {
-      key += '|';
-      for (int64_t v : list) add(v);
-    }
-    return key;
-  }
-
   void Rewrite(ir::Region* region) {
     // The combined call takes the place of the last member.
-    absl::flat_hash_map<const ir::Op*, std::vector<ir::Op*>> instead;
     for (const auto& members : groups_) {
-      std::vector<ir::Value*> operands;
-      for (const ir::Op* op : members)
-        operands.insert(operands.end(), op->operands.begin(), op->operands.end());
-      const Spec spec = all_reduces_.at(members.front());
-      emitter_.set_cause(causes_.at(members.front()));
-      emitter_.b().set_region(&scratch_);
-      emitter_.b().set_location(members.front()->location);
-      std::vector<ir::Type> types;
-      for (const ir::Value* v : operands) types.push_back(v->type);
-      const std::vector<ir::Value*> results = emitter_.Together(spec, operands, types);
-      for (ir::Op* op : scratch_.ops) {
-        op->parent = region;
-        levels_[op] = levels_[members.front()];
-      }
-      size_t at = 0;
-      for (const ir::Op* member : members) {
-        instead[member] = {};
-        for (const ir::Value* v : member->results) replaced_[v] = results[at++];
-      }
-      instead[members.back()] = std::move(scratch_.ops);
-      scratch_.ops.clear();
-    }
-    std::vector<ir::Op*> ops;
-    for (ir::Op* op : region->ops) {
-      if (auto it = instead.find(op); it != instead.end()) {
-        ops.insert(ops.end(), it->second.begin(), it->second.end());
-      } else {
-        ops.push_back(op);
+      const ir::Op* first = members.front();
+      for (ir::Op* op : combined_.Add(members, all_reduces_.at(first), causes_.at(first),
+                                      members.back(), region)) {
+        levels_[op] = levels_[first];
       }
     }
+    combined_.PutInto(region);
+    std::vector<ir::Op*>& ops = region->ops;
     std::stable_sort(ops.begin(), std::prev(ops.end()), [&](const ir::Op* a, const ir::Op* b) {
       return levels_.at(a) < levels_.at(b);
     });
-    region->ops = std::move(ops);
   }
 
-  Emitter& emitter_;
   absl::flat_hash_map<const ir::Op*, Spec> all_reduces_;
   absl::flat_hash_map<const ir::Op*, Cause> causes_;
   absl::flat_hash_map<const ir::Value*, int> value_levels_;  // of this region; 0 where absent
   absl::flat_hash_map<const ir::Op*, int> levels_;
   std::vector<std::vector<ir::Op*>> groups_;
-  absl::flat_hash_map<const ir::Value*, ir::Value*> replaced_;
-  ir::Region scratch_;
+  CombinedCalls combined_;
 };
 
 }  // namespace

@@ -1,28 +1,16 @@
 #include "shardway/spmd/combine_neighbours.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "shardway/spmd/combined_call.h"
+#include "shardway/spmd/replace_uses.h"
 
 namespace shardway::spmd {
 namespace {
 
 using collective::Kind;
-
-// Equal for calls that may be one.
-std::string LikenessOf(const collective::Spec& spec) {
-  std::string key =
-      absl::StrCat(static_cast<int>(spec.kind), " ", static_cast<int>(spec.reduction), " ",
-                   spec.dim0, " ", spec.dim1, " of ", absl::StrJoin(spec.groups.mesh, ","),
-                   " over ", absl::StrJoin(spec.groups.axes, ","));
-  for (const auto& list : spec.groups.lists) absl::StrAppend(&key, "|", absl::StrJoin(list, ","));
-  for (auto [source, target] : spec.pairs) absl::StrAppend(&key, ";", source, ">", target);
-  return key;
-}
 
 int64_t Bytes(const ir::Op& op) {
   int64_t bytes = 0;
@@ -48,7 +36,7 @@ bool MayCombine(const CollectiveCall& call) {
 
 class Combiner {
  public:
-  explicit Combiner(Emitter& emitter) : emitter_(emitter) {
+  explicit Combiner(Emitter& emitter) : combined_(emitter) {
     for (const CollectiveCall& call : emitter.calls()) {
       if (MayCombine(call)) calls_.emplace(call.op, Call{call.spec, call.cause});
     }
@@ -63,7 +51,9 @@ class Combiner {
     Rewrite(region);
   }
 
-  const absl::flat_hash_map<const ir::Value*, ir::Value*>& replaced() const { return replaced_; }
+  const absl::flat_hash_map<const ir::Value*, ir::Value*>& replaced() const {
+    return combined_.replaced();
+  }
 
  private:
   struct Call {
@@ -144,60 +134,23 @@ class Combiner {
   }
 
   void Rewrite(ir::Region* region) {
-    absl::flat_hash_map<const ir::Op*, std::vector<ir::Op*>> instead;
+    bool any = false;
     for (const Group& group : groups_) {
       if (group.members.size() < 2) continue;
-      std::vector<ir::Value*> operands;
-      std::vector<ir::Type> types;
-      for (const ir::Op* op : group.members) {
-        operands.insert(operands.end(), op->operands.begin(), op->operands.end());
-        for (const ir::Value* v : op->results) types.push_back(v->type);
-        instead[op] = {};
-      }
       const Call& call = calls_.at(group.members.front());
-      emitter_.set_cause(call.cause);
-      emitter_.b().set_region(&scratch_);
-      emitter_.b().set_location(group.members.front()->location);
-      const std::vector<ir::Value*> results = emitter_.Together(call.spec, operands, types);
-      for (ir::Op* op : scratch_.ops) op->parent = region;
-      instead[region->ops[group.place]] = std::move(scratch_.ops);
-      scratch_.ops.clear();
-      size_t at = 0;
-      for (const ir::Op* member : group.members) {
-        for (const ir::Value* v : member->results) replaced_[v] = results[at++];
-      }
+      combined_.Add(group.members, call.spec, call.cause, region->ops[group.place], region);
+      any = true;
     }
-    if (instead.empty()) return;
-    std::vector<ir::Op*> ops;
-    for (ir::Op* op : region->ops) {
-      const auto by = instead.find(op);
-      if (by == instead.end()) {
-        ops.push_back(op);
-      } else {
-        ops.insert(ops.end(), by->second.begin(), by->second.end());
-      }
-    }
-    region->ops = std::move(ops);
+    if (any) combined_.PutInto(region);
   }
 
-  Emitter& emitter_;
   absl::flat_hash_map<const ir::Op*, Call> calls_;
+  CombinedCalls combined_;
   // Of the region that is looked at:
   absl::flat_hash_map<const ir::Value*, int> made_at_;
   absl::flat_hash_map<const ir::Value*, size_t> group_of_;
   std::vector<Group> groups_;
-  absl::flat_hash_map<const ir::Value*, ir::Value*> replaced_;
-  ir::Region scratch_;
 };
-
-void Replace(ir::Region& region, const absl::flat_hash_map<const ir::Value*, ir::Value*>& by) {
-  for (ir::Op* op : region.ops) {
-    for (ir::Value*& v : op->operands) {
-      if (auto it = by.find(v); it != by.end()) v = it->second;
-    }
-    for (ir::Region* inner : op->regions) Replace(*inner, by);
-  }
-}
 
 }  // namespace
 
@@ -210,7 +163,7 @@ void CombineNeighbours(Emitter& emitter, ir::Region* region) {
   combiner.Visit(region);
   emitter.b().set_region(place);
   emitter.b().set_location(location);
-  if (!combiner.replaced().empty()) Replace(*region, combiner.replaced());
+  if (!combiner.replaced().empty()) ReplaceUses(*region, combiner.replaced());
 }
 
 }  // namespace shardway::spmd

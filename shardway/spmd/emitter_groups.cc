@@ -32,24 +32,26 @@ Groups Coalesce(absl::Span<const int64_t> sizes, const std::vector<int>& members
   return groups;
 }
 
+// The digits of a logical device: replicas, if there are several, then the mesh's atoms.
+std::vector<int64_t> LogicalSizes(const Mesh& mesh, int64_t num_replicas) {
+  std::vector<int64_t> sizes;
+  if (num_replicas > 1) sizes.push_back(num_replicas);
+  for (int a = 0; a < mesh.num_atoms(); ++a) sizes.push_back(mesh.size(a));
+  if (sizes.empty()) sizes.push_back(1);
+  return sizes;
+}
+
 }  // namespace
 
 Groups Emitter::GroupsOver(const AxisList& axes) const {
-  std::vector<int64_t> sizes;
   const int shift = num_replicas_ > 1 ? 1 : 0;
-  if (shift == 1) sizes.push_back(num_replicas_);
-  for (int a = 0; a < mesh_->num_atoms(); ++a) sizes.push_back(mesh_->size(a));
-  if (sizes.empty()) sizes.push_back(1);
   std::vector<int> members;
   for (uint8_t a : axes) members.push_back(a + shift);
-  return Coalesce(sizes, members);
+  return Coalesce(LogicalSizes(*mesh_, num_replicas_), members);
 }
 
 void Emitter::SetPairs(collective::Spec& spec, Pairs pairs) const {
-  std::vector<int64_t> sizes;
-  if (num_replicas_ > 1) sizes.push_back(num_replicas_);
-  for (int a = 0; a < mesh_->num_atoms(); ++a) sizes.push_back(mesh_->size(a));
-  if (sizes.empty()) sizes.push_back(1);
+  const std::vector<int64_t> sizes = LogicalSizes(*mesh_, num_replicas_);
   std::vector<int64_t> strides(sizes.size(), 1);
   for (size_t d = sizes.size() - 1; d > 0; --d) strides[d - 1] = strides[d] * sizes[d];
   std::sort(pairs.begin(), pairs.end());

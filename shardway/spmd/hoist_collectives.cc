@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "shardway/collective/bytes_sent.h"
 #include "shardway/ir/trip_count.h"
+#include "shardway/spmd/effects.h"
 
 namespace shardway::spmd {
 namespace {
@@ -18,24 +19,9 @@ bool IsBranch(const ir::Op& op) {
 
 // Operators that may be done elsewhere, or once more or less often, and nobody can tell.
 bool IsPure(const ir::Op& op) {
-  switch (op.kind) {
-    case ir::OpKind::kCustomCall:
-      return !op.Bool("has_side_effect");
-    case ir::OpKind::kWhile:
-    case ir::OpKind::kIf:
-    case ir::OpKind::kCase:
-    case ir::OpKind::kReturn:
-    case ir::OpKind::kFuncReturn:
-    case ir::OpKind::kInfeed:
-    case ir::OpKind::kOutfeed:
-    case ir::OpKind::kSend:
-    case ir::OpKind::kRecv:
-    case ir::OpKind::kRng:
-    case ir::OpKind::kOptimizationBarrier:
-      return false;
-    default:
-      return true;
-  }
+  const bool stays = op.kind == ir::OpKind::kWhile || IsBranch(op) || op.kind == ir::OpKind::kRng ||
+                     op.kind == ir::OpKind::kOptimizationBarrier;
+  return !stays && !HasEffect(op);
 }
 
 int64_t Bytes(const std::vector<ir::Value*>& values) {
