@@ -43,8 +43,9 @@ struct SdySharding {
   std::optional<SdyMesh> mesh;         // the inlined mesh
   std::vector<SdyDimSharding> dims;    // one per dimension of the value
   std::vector<SdyAxisRef> replicated;  // axes that propagation may not use
-  std::vector<SdyAxisRef> unreduced;   // axes over which a sum is still outstanding
+  std::vector<SdyAxisRef> unreduced;   // axes over which a reduction is still outstanding
   int64_t reduction = 0;               // the kind of that reduction, as numbered in the artifact
+  bool is_sum() const { return reduction == 0; }
   friend bool operator==(const SdySharding&, const SdySharding&) = default;
 };
 

@@ -78,6 +78,9 @@ absl::StatusOr<Annotation> ToAnnotation(const HloSharding& sharding, int rank, c
     case HloSharding::Kind::kManual:
       result.manual = mesh.all();
       return result;
+    case HloSharding::Kind::kUnreduced:
+      result.unreduced = result.forbidden = mesh.all();
+      return result;
     case HloSharding::Kind::kUnknown:
       result.open = ~uint32_t{0};
       return result;
@@ -104,9 +107,14 @@ absl::StatusOr<Annotation> ToAnnotation(const HloSharding& sharding, int rank, c
       result.sharding.dims[i] = std::move(taken);
     } else if (sharding.subgroups[i - rank] == HloSharding::Subgroup::kManual) {
       result.manual |= ToSet(taken);
+    } else if (sharding.subgroups[i - rank] == HloSharding::Subgroup::kUnreduced) {
+      result.unreduced |= ToSet(taken);
     }
   }
-  if (!result.sharding.replicated()) result.order = std::move(placement.order);
+  result.forbidden = result.unreduced;
+  if (!result.sharding.replicated() || result.unreduced != 0) {
+    result.order = std::move(placement.order);
+  }
   if (result.manual != 0 && result.order != nullptr) {
     return absl::UnimplementedError(
         "a manual region whose order of devices is no transposition of that of the program's mesh; "
@@ -115,12 +123,13 @@ absl::StatusOr<Annotation> ToAnnotation(const HloSharding& sharding, int rank, c
   return result;
 }
 
-HloSharding ToHloSharding(const Sharding& sharding, const Mesh& mesh, AxisSet manual) {
+HloSharding ToHloSharding(const Sharding& sharding, const Mesh& mesh, AxisSet manual,
+                          AxisSet unreduced) {
   HloSharding result;
   const AxisSet used = sharding.used();
-  if (used == 0 && manual == 0) return result;
-  if (used == 0 && manual == mesh.all()) {
-    result.kind = HloSharding::Kind::kManual;
+  if (used == 0 && manual == 0 && unreduced == 0) return result;
+  if (used == 0 && (manual == mesh.all() || unreduced == mesh.all())) {
+    result.kind = manual != 0 ? HloSharding::Kind::kManual : HloSharding::Kind::kUnreduced;
     return result;
   }
   result.kind = HloSharding::Kind::kTiled;
@@ -130,14 +139,14 @@ HloSharding ToHloSharding(const Sharding& sharding, const Mesh& mesh, AxisSet ma
     order.insert(order.end(), axes.begin(), axes.end());
   };
   for (const AxisList& axes : sharding.dims) add(axes);
-  if (const AxisSet rest = mesh.all() & ~used & ~manual; rest != 0) {
-    add(mesh.ToList(rest));
-    result.subgroups.push_back(HloSharding::Subgroup::kReplicated);
-  }
-  if (manual != 0) {
-    add(mesh.ToList(manual));
-    result.subgroups.push_back(HloSharding::Subgroup::kManual);
-  }
+  const auto add_subgroup = [&](AxisSet axes, HloSharding::Subgroup kind) {
+    if (axes == 0) return;
+    add(mesh.ToList(axes));
+    result.subgroups.push_back(kind);
+  };
+  add_subgroup(manual, HloSharding::Subgroup::kManual);
+  add_subgroup(unreduced, HloSharding::Subgroup::kUnreduced);
+  add_subgroup(mesh.all() & ~used & ~manual & ~unreduced, HloSharding::Subgroup::kReplicated);
   // Atoms that stay neighbours become one dimension of the reshaped iota, as XLA writes it.
   std::vector<int> run_of(mesh.num_atoms());
   for (int a = 0; a < mesh.num_atoms(); ++a) {
@@ -158,9 +167,9 @@ HloSharding ToHloSharding(const Sharding& sharding, const Mesh& mesh, AxisSet ma
   return result;
 }
 
-std::string ToOpShardingBytes(const Sharding& sharding, const Mesh& mesh,
-                              const DeviceOrder& order) {
-  HloSharding tiled = ToHloSharding(sharding, mesh);
+std::string ToOpShardingBytes(const Sharding& sharding, const Mesh& mesh, const DeviceOrder& order,
+                              AxisSet unreduced) {
+  HloSharding tiled = ToHloSharding(sharding, mesh, /*manual=*/0, unreduced);
   if (order != nullptr && tiled.kind == HloSharding::Kind::kTiled) {
     tiled.devices = DevicesOf(tiled);
     for (int64_t& device : tiled.devices) device = (*order)[device];

@@ -2,7 +2,7 @@
 // buffer xla.OpSharding, in which the boundary of a compiled program is described to JAX.
 //
 //   sharding  := '{' body '}'            tuple := '{' sharding (',' sharding)* '}'
-//   body      := 'replicated' | 'manual' | 'unknown' | 'maximal device=' id | tiled
+//   body      := 'replicated' | 'manual' | 'unreduced' | 'unknown' | 'maximal device=' id | tiled
 //   tiled     := 'devices=[' dims ']' order subgroups?
 //   order     := '<=[' dims ']' ('T(' permutation ')')?  |  id (',' id)*
 //   subgroups := 'last_tile_dim_replicate' | 'last_tile_dims={' kind (',' kind)* '}'
@@ -20,8 +20,8 @@
 namespace shardway::sharding {
 
 struct HloSharding {
-  enum class Kind { kReplicated, kMaximal, kManual, kUnknown, kTiled, kTuple };
-  enum class Subgroup { kReplicated, kManual };
+  enum class Kind { kReplicated, kMaximal, kManual, kUnreduced, kUnknown, kTiled, kTuple };
+  enum class Subgroup { kReplicated, kManual, kUnreduced };
 
   Kind kind = Kind::kReplicated;
   int64_t device = 0;                 // of kMaximal
@@ -35,8 +35,8 @@ struct HloSharding {
   friend bool operator==(const HloSharding&, const HloSharding&) = default;
 };
 
-// INVALID_ARGUMENT quoting the string and the place of the fault; UNIMPLEMENTED for sums left
-// unreduced and for version 3, which names the axes of a mesh.
+// INVALID_ARGUMENT quoting the string and the place of the fault; UNIMPLEMENTED for version 3,
+// which names the axes of a mesh.
 absl::StatusOr<HloSharding> ParseHloSharding(std::string_view text);
 
 // The strides at which the tiles step through the devices, major to minor; nullopt when the order
@@ -48,9 +48,11 @@ std::optional<std::vector<Stride>> TileStrides(const HloSharding& sharding);
 // an order of devices that is no pattern of the mesh's strides.
 absl::StatusOr<Annotation> ToAnnotation(const HloSharding& sharding, int rank, const Mesh& mesh);
 
-// The inverse: tiles over the whole mesh in iota form, {replicated} when nothing is split or
-// manual. What splits nothing comes last, as one replicated subgroup; after it the `manual` atoms.
-HloSharding ToHloSharding(const Sharding& sharding, const Mesh& mesh, AxisSet manual = 0);
+// The inverse: tiles over the whole mesh in iota form, {replicated} when nothing is split, manual
+// or unreduced. The tiles, then one subgroup each for the `manual` atoms, the `unreduced` ones and
+// the rest, which is replicated.
+HloSharding ToHloSharding(const Sharding& sharding, const Mesh& mesh, AxisSet manual = 0,
+                          AxisSet unreduced = 0);
 
 // As in `mhlo.sharding`; parses back to the same. With `devices` filled in (DevicesOf) it is
 // written in the older form, device by device.
@@ -66,8 +68,8 @@ absl::StatusOr<HloSharding> FromProto(std::string_view bytes);
 // INVALID_ARGUMENT when tiles, subgroups and devices of a tiled sharding do not fit each other.
 absl::Status Validate(const HloSharding& sharding);
 
-// Of a value whose tiles lie in this order (null: as the mesh says).
+// Of a value whose tiles lie in this order (null: as the mesh says), of parts over `unreduced`.
 std::string ToOpShardingBytes(const Sharding& sharding, const Mesh& mesh,
-                              const DeviceOrder& order = nullptr);
+                              const DeviceOrder& order = nullptr, AxisSet unreduced = 0);
 
 }  // namespace shardway::sharding

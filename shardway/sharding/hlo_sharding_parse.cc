@@ -41,8 +41,8 @@ class Parser {
       result.kind = HloSharding::Kind::kManual;
     } else if (Take("unknown")) {
       result.kind = HloSharding::Kind::kUnknown;
-    } else if (Peek("unreduced")) {
-      return Unreduced();
+    } else if (Take("unreduced")) {
+      result.kind = HloSharding::Kind::kUnreduced;
     } else if (Peek("mesh[")) {
       return absl::UnimplementedError(
           absl::StrCat("the sharding '", std::string(text_.substr(0, 200)),
@@ -92,23 +92,16 @@ class Parser {
           result.subgroups.push_back(HloSharding::Subgroup::kManual);
         } else if (Take("replicated")) {
           result.subgroups.push_back(HloSharding::Subgroup::kReplicated);
-        } else if (Peek("unreduced")) {
-          return Unreduced();
+        } else if (Take("unreduced")) {
+          result.subgroups.push_back(HloSharding::Subgroup::kUnreduced);
         } else {
-          return Fault("'manual' or 'replicated'");
+          return Fault("'manual', 'unreduced' or 'replicated'");
         }
         Take(",");
       }
     }
     const absl::Status valid = Validate(result);
     return valid.ok() ? valid : Fault(std::string(valid.message()));
-  }
-
-  absl::Status Unreduced() const {
-    return absl::UnimplementedError(absl::StrCat(
-        "the sharding '", std::string(text_.substr(0, 200)),
-        "' leaves a sum unreduced; this is taken in Shardy's notation alone (use_shardy), inside a "
-        "program"));
   }
 
   absl::StatusOr<std::vector<int64_t>> IntegersUntil(std::string_view end) {

@@ -24,7 +24,9 @@ std::string Subgroups(const HloSharding& s) {
   }
   std::vector<std::string> names;
   for (Subgroup g : s.subgroups) {
-    names.emplace_back(g == Subgroup::kManual ? "manual" : "replicated");
+    names.emplace_back(g == Subgroup::kManual      ? "manual"
+                       : g == Subgroup::kUnreduced ? "unreduced"
+                                                   : "replicated");
   }
   return absl::StrCat(" last_tile_dims={", absl::StrJoin(names, ", "), "}");
 }
@@ -39,6 +41,8 @@ std::string ToString(const HloSharding& s) {
       return absl::StrCat("{maximal device=", s.device, "}");
     case HloSharding::Kind::kManual:
       return "{manual}";
+    case HloSharding::Kind::kUnreduced:
+      return "{unreduced}";
     case HloSharding::Kind::kUnknown:
       return "{unknown}";
     case HloSharding::Kind::kTuple: {

@@ -59,6 +59,8 @@ Type TypeOf(HloSharding::Kind kind) {
       return kMaximal;
     case HloSharding::Kind::kManual:
       return kManual;
+    case HloSharding::Kind::kUnreduced:
+      return kUnreduced;
     case HloSharding::Kind::kUnknown:
       return kUnknown;
     case HloSharding::Kind::kTuple:
@@ -137,9 +139,16 @@ absl::Status Malformed(std::string_view what) {
       absl::StrCat("these bytes are no OpSharding: ", std::string(what)));
 }
 
-absl::Status Unreduced() {
-  return absl::UnimplementedError(
-      "an OpSharding that leaves a sum unreduced: arrays that enter or leave a program are whole");
+int64_t TypeOf(HloSharding::Subgroup subgroup) {
+  switch (subgroup) {
+    case HloSharding::Subgroup::kManual:
+      return kManual;
+    case HloSharding::Subgroup::kUnreduced:
+      return kUnreduced;
+    case HloSharding::Subgroup::kReplicated:
+      return kReplicated;
+  }
+  return kReplicated;
 }
 
 // What a message says, before it is known to make sense.
@@ -156,9 +165,12 @@ absl::StatusOr<HloSharding> Finish(Raw raw) {
     case kReplicated:
       return HloSharding{};
     case kManual:
+    case kUnreduced:
     case kUnknown: {
       HloSharding result;
-      result.kind = raw.type == kManual ? HloSharding::Kind::kManual : HloSharding::Kind::kUnknown;
+      result.kind = raw.type == kManual      ? HloSharding::Kind::kManual
+                    : raw.type == kUnreduced ? HloSharding::Kind::kUnreduced
+                                             : HloSharding::Kind::kUnknown;
       return result;
     }
     case kMaximal: {
@@ -176,8 +188,6 @@ absl::StatusOr<HloSharding> Finish(Raw raw) {
     }
     case kOther:
       break;
-    case kUnreduced:
-      return Unreduced();
     default:
       return Malformed(absl::StrCat("a kind numbered ", raw.type));
   }
@@ -185,10 +195,12 @@ absl::StatusOr<HloSharding> Finish(Raw raw) {
   s.elements.clear();
   if (raw.replicate_last) raw.last_tile_dims = {kReplicated};
   for (int64_t type : raw.last_tile_dims) {
-    if (type == kUnreduced) return Unreduced();
-    if (type != kReplicated && type != kManual) return Malformed("a subgroup of another kind");
-    s.subgroups.push_back(type == kManual ? HloSharding::Subgroup::kManual
-                                          : HloSharding::Subgroup::kReplicated);
+    if (type != kReplicated && type != kManual && type != kUnreduced) {
+      return Malformed("a subgroup of another kind");
+    }
+    s.subgroups.push_back(type == kManual      ? HloSharding::Subgroup::kManual
+                          : type == kUnreduced ? HloSharding::Subgroup::kUnreduced
+                                               : HloSharding::Subgroup::kReplicated);
   }
   // The identity is written as a permutation too.
   if (!s.devices.empty()) s.reshape = s.permutation = {};
@@ -260,9 +272,7 @@ std::string ToProto(const HloSharding& s) {
     PutInteger(out, kReplicateOnLastTileDim, 1);
   } else {
     std::vector<int64_t> types;
-    for (HloSharding::Subgroup g : s.subgroups) {
-      types.push_back(g == HloSharding::Subgroup::kManual ? kManual : kReplicated);
-    }
+    for (HloSharding::Subgroup g : s.subgroups) types.push_back(TypeOf(g));
     PutPacked(out, kLastTileDims, types);
   }
   if (!s.devices.empty()) return out;

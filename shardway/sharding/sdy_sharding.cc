@@ -112,8 +112,9 @@ absl::StatusOr<Annotation> SdyMeshes::ToAnnotation(const ir::SdySharding& shardi
   for (const ir::SdyAxisRef& axis : sharding.unreduced) {
     SHARDWAY_ASSIGN_OR_RETURN(AxisList atoms, use(axis));
     result.forbidden |= sharding::ToSet(atoms);
+    if (sharding.is_sum()) result.unreduced |= sharding::ToSet(atoms);
   }
-  if (!result.sharding.replicated()) result.order = placement->order;
+  if (!result.sharding.replicated() || result.unreduced != 0) result.order = placement->order;
   return result;
 }
 

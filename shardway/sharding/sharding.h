@@ -50,6 +50,9 @@ struct Annotation {
   AxisSet forbidden = 0;
   AxisSet manual =
       0;  // atoms over which the value is written per device already (mhlo.sharding only)
+  // Atoms whose devices hold parts, of which the value is the sum. It is held as parts over just
+  // these (spmd/unreduced.h).
+  AxisSet unreduced = 0;
   bool maximal = false;  // on one device; held as replicated
   DeviceOrder order;     // matters at the program's boundary only, see axis_placement.h
   // Of each dimension; smaller ones propagate first. Empty: all 0.
