@@ -60,7 +60,8 @@ Boundary Describe(const ir::Value* v, const std::vector<Sharding>& shardings,
   boundary.element = type.element;
   boundary.global_dims.assign(type.dims.begin(), type.dims.end());
   boundary.local_dims.assign(local.dims.begin(), local.dims.end());
-  boundary.op_sharding = sharding::ToOpShardingBytes(sharding, program.mesh, program.order_of(v));
+  boundary.op_sharding = sharding::ToOpShardingBytes(sharding, program.mesh, program.order_of(v),
+                                                     program.unreduced_of(v));
   return boundary;
 }
 

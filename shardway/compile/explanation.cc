@@ -14,6 +14,7 @@ namespace shardway::compile {
 namespace {
 
 using sharding::AxisList;
+using sharding::AxisSet;
 using spmd::Cause;
 using spmd::Decision;
 using spmd::Sharding;
@@ -105,7 +106,12 @@ class Explainer {
     const Sharding& sharding = shardings_[v.id];
     json_.Object().Key("type").String(v.type.ToString());
     json_.Key("shard").String(sharding::LocalType(v.type, sharding, program_.mesh).ToString());
-    json_.Key("sharding").String(ToString(sharding, program_.mesh));
+    std::string text = ToString(sharding, program_.mesh);
+    if (const AxisSet unreduced = program_.unreduced_of(&v); unreduced != 0) {
+      const sharding::Mesh& mesh = program_.mesh;
+      absl::StrAppend(&text, " unreduced={", mesh.ToString(mesh.ToList(unreduced)), "}");
+    }
+    json_.Key("sharding").String(text);
     json_.Key("reasons").Array();
     for (int d = 0; d < sharding.rank(); ++d) Reasons(v, d, sharding.dims[d]);
     json_.EndArray().EndObject();

@@ -1,7 +1,6 @@
 #include "shardway/compile/flatten.h"
 
 #include <algorithm>
-#include <deque>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -13,7 +12,6 @@
 #include "shardway/compile/manual_axes.h"
 #include "shardway/compile/mesh_of_module.h"
 #include "shardway/compile/scalar_body.h"
-#include "shardway/compile/unreduced.h"
 #include "shardway/ir/builder.h"
 #include "shardway/ir/clone.h"
 #include "shardway/spmd/concatenate.h"
@@ -82,23 +80,24 @@ class Flattener {
     return absl::StrCat(what, " of a ", op.results[i]->type.ToString());
   }
 
-  // Inside a program a value that the user wants unreduced is the sum all the same, and where it is
-  // summed is ours to choose (spmd/deferral.h; at manual regions unreduced.h). At the program's
-  // boundary the parts themselves would show.
-  static absl::Status CheckReduced(const ir::SdySharding& sharding, const std::string& what,
-                                   const ir::Location* location) {
-    if (sharding.unreduced.empty()) return absl::OkStatus();
-    return At(absl::UnimplementedError(absl::StrCat(
-                  "it is unreduced over the axis \"", sharding.unreduced[0].name,
-                  "\": arrays that enter or leave a program are whole; sum it before with "
-                  "jax.sharding.reshard(x, PartitionSpec(…)) without unreduced")),
-              what, location);
+  // Parts of a sum enter and leave as they are (spmd/unreduced.h). Inside a program alone a value
+  // with another reduction outstanding is the whole all the same; at its boundary the parts would
+  // show.
+  static absl::Status CheckSum(const ir::SdySharding& sharding, const std::string& what,
+                               const ir::Location* location) {
+    if (sharding.unreduced.empty() || sharding.is_sum()) return absl::OkStatus();
+    return At(
+        absl::UnimplementedError(absl::StrCat(
+            "it is unreduced over the axis \"", sharding.unreduced[0].name,
+            "\" by another reduction than a sum: reduce it before it leaves the program or the "
+            "manual region")),
+        what, location);
   }
-  static absl::Status CheckReduced(const ir::AttrDict& attributes, const std::string& what,
-                                   const ir::Location* location) {
+  static absl::Status CheckSum(const ir::AttrDict& attributes, const std::string& what,
+                               const ir::Location* location) {
     const ir::Attribute* a = ir::Find(attributes, "sdy.sharding");
     const auto* sharding = a != nullptr ? a->get_if<ir::SdySharding>() : nullptr;
-    return sharding != nullptr ? CheckReduced(*sharding, what, location) : absl::OkStatus();
+    return sharding != nullptr ? CheckSum(*sharding, what, location) : absl::OkStatus();
   }
 
   absl::Status Argument(const ir::Function& main, size_t i, ir::Function* flat) {
@@ -108,7 +107,7 @@ class Flattener {
     cloner_.Bind(v, arg);
     std::optional<Annotation> annotation;
     if (i < main.arg_attrs.size()) {
-      SHARDWAY_RETURN_IF_ERROR(CheckReduced(main.arg_attrs[i], NameOfArgument(*v), main.location));
+      SHARDWAY_RETURN_IF_ERROR(CheckSum(main.arg_attrs[i], NameOfArgument(*v), main.location));
       auto read = annotations_->Read(main.arg_attrs[i], v->type);
       if (!read.ok()) return At(read.status(), NameOfArgument(*v), main.location);
       annotation = *std::move(read);
@@ -124,7 +123,7 @@ class Flattener {
     std::optional<Annotation> annotation;
     if (i < main.result_attrs.size()) {
       SHARDWAY_RETURN_IF_ERROR(
-          CheckReduced(main.result_attrs[i], NameOfResult(main, i), main.location));
+          CheckSum(main.result_attrs[i], NameOfResult(main, i), main.location));
       auto read = annotations_->Read(main.result_attrs[i], value->type);
       if (!read.ok()) return At(read.status(), NameOfResult(main, i), main.location);
       annotation = *std::move(read);
@@ -152,6 +151,7 @@ class Flattener {
     ir::Op* op =
         to_->Append(into, ir::OpKind::kSdyShardingConstraint, {&value, 1}, {&value->type, 1},
                     location != nullptr ? UserLocation(location) : nullptr);
+    annotation.unreduced &= ~manual;  // inside a region over them parts are values of their own
     program_.annotations[op->result()->id] = std::move(annotation);
     SetManual(op, manual);
     return op->result();
@@ -160,12 +160,6 @@ class Flattener {
   void SetManual(const ir::Op* op, AxisSet manual) {
     if (manual == 0) return;
     for (const ir::Value* v : op->results) SetManual(v, manual);
-  }
-  // Of all values made since there were `first`.
-  void SetManualFrom(size_t first, AxisSet manual) {
-    if (manual == 0) return;
-    program_.manual.resize(std::max(program_.manual.size(), size_t{to_->num_values()}), 0);
-    std::fill(program_.manual.begin() + static_cast<int64_t>(first), program_.manual.end(), manual);
   }
   void SetManual(const ir::Value* v, AxisSet manual) {
     if (program_.manual.size() <= v->id) program_.manual.resize(v->id + 1, 0);
@@ -328,95 +322,32 @@ class Flattener {
     }
     const ir::Region& body = *op.regions[0];
     for (size_t i = 0; i < op.operands.size(); ++i) {
+      const std::string name = absl::StrCat("operand ", i, " of the manual computation");
+      SHARDWAY_RETURN_IF_ERROR(CheckSum((*in)[i], name, op.location));
       auto annotation = annotations_->meshes().ToAnnotation((*in)[i], op.operand(i)->type.rank());
-      if (!annotation.ok())
-        return At(annotation.status(), absl::StrCat("operand ", i, " of the manual computation"),
-                  op.location);
+      if (!annotation.ok()) return At(annotation.status(), name, op.location);
       ir::Value* whole =
           Constrain(cloner_.Map(op.operand(i)), *std::move(annotation), into, op.location, outer);
       SHARDWAY_ASSIGN_OR_RETURN(ir::Value * part,
                                 Convert(whole, body.arguments[i]->type, spmd::kFullToShard, added,
                                         outer | added, into, op.location));
-      SHARDWAY_ASSIGN_OR_RETURN(part, EnterUnreduced(part, (*in)[i], names->axes, added,
-                                                     outer | added, into, op.location));
       cloner_.Bind(body.arguments[i], part);
     }
     SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
                               Inline(body, into, outer | added, depth + 1));
     for (size_t i = 0; i < op.results.size(); ++i) {
+      const std::string name = absl::StrCat("result ", i, " of the manual computation");
+      SHARDWAY_RETURN_IF_ERROR(CheckSum((*out)[i], name, op.location));
       auto annotation = annotations_->meshes().ToAnnotation((*out)[i], op.result(i)->type.rank());
-      if (!annotation.ok())
-        return At(annotation.status(), absl::StrCat("result ", i, " of the manual computation"),
-                  op.location);
-      SHARDWAY_ASSIGN_OR_RETURN(const std::vector<ir::SdyAxisRef> parts,
-                                ManualUnreduced((*out)[i], names->axes));
-      if (!parts.empty()) {
-        SHARDWAY_ASSIGN_OR_RETURN(
-            ir::Value * sum, LeaveUnreduced(results[i], op.result(i)->type, (*out)[i], parts, added,
-                                            outer, into, op.location));
-        cloner_.Bind(op.result(i),
-                     Constrain(sum, *std::move(annotation), into, op.location, outer));
-        continue;
-      }
+      if (!annotation.ok()) return At(annotation.status(), name, op.location);
       SHARDWAY_ASSIGN_OR_RETURN(ir::Value * whole,
                                 Convert(results[i], op.result(i)->type, spmd::kShardToFull, added,
                                         outer, into, op.location));
+      annotation->unreduced &= ~outer;
       program_.annotations[whole->id] = *std::move(annotation);
       cloner_.Bind(op.result(i), whole);
     }
     return absl::OkStatus();
-  }
-
-  // What the region sees of `part`, an operand with this sharding. See unreduced.h.
-  absl::StatusOr<ir::Value*> EnterUnreduced(ir::Value* part, const ir::SdySharding& sharding,
-                                            const std::vector<std::string>& manual, AxisSet added,
-                                            AxisSet inside, ir::Region* into,
-                                            const ir::Location* location) {
-    SHARDWAY_ASSIGN_OR_RETURN(const std::vector<ir::SdyAxisRef> axes,
-                              ManualUnreduced(sharding, manual));
-    if (axes.empty() || !part->type.is_tensor()) return part;
-    ir::Builder b(to_.get(), into);
-    b.set_location(UserLocation(location));
-    const size_t first_value = to_->num_values();
-    ir::Value* first = FirstOf(b, NumParts(from_, sharding, axes));
-    SetManualFrom(first_value, inside & ~added);
-    SHARDWAY_ASSIGN_OR_RETURN(
-        Annotation annotation,
-        annotations_->meshes().ToAnnotation(made_.emplace_back(OverParts(sharding, axes)), 1));
-    first = Constrain(first, std::move(annotation), into, location, inside & ~added);
-    SHARDWAY_ASSIGN_OR_RETURN(first, Convert(first, ir::Type::Tensor(ElementType::kI1, {1}),
-                                             spmd::kFullToShard, added, inside, into, location));
-    const size_t inner_value = to_->num_values();
-    ir::Value* value = OrZeros(b, part, first);
-    SetManualFrom(inner_value, inside);
-    return value;
-  }
-
-  // The whole sum of the parts that devices of `axes` return.
-  absl::StatusOr<ir::Value*> LeaveUnreduced(ir::Value* part, const ir::Type& whole,
-                                            const ir::SdySharding& sharding,
-                                            const std::vector<ir::SdyAxisRef>& axes, AxisSet added,
-                                            AxisSet outer, ir::Region* into,
-                                            const ir::Location* location) {
-    ir::Builder b(to_.get(), into);
-    b.set_location(UserLocation(location));
-    std::vector<int64_t> dims = {1};
-    dims.insert(dims.end(), part->type.dims.begin(), part->type.dims.end());
-    ir::Value* one = b.Reshape(part, dims);
-    SetManual(one, outer | added);
-    dims.assign(whole.dims.begin(), whole.dims.end());
-    dims.insert(dims.begin(), NumParts(from_, sharding, axes));
-    SHARDWAY_ASSIGN_OR_RETURN(
-        ir::Value * parts, Convert(one, ir::Type::Tensor(whole.element, dims), spmd::kShardToFull,
-                                   added, outer, into, location));
-    SHARDWAY_ASSIGN_OR_RETURN(
-        program_.annotations[parts->id],
-        annotations_->meshes().ToAnnotation(made_.emplace_back(WithParts(sharding, axes)),
-                                            static_cast<int>(dims.size())));
-    const size_t first_value = to_->num_values();
-    ir::Value* sum = SumOfParts(b, parts);
-    SetManualFrom(first_value, outer);
-    return sum;
   }
 
   static const std::vector<ir::SdySharding>* PerValue(const ir::Op& op, std::string_view name) {
@@ -571,7 +502,6 @@ class Flattener {
       called_from_;
   absl::flat_hash_map<int64_t, size_t> groups_;  // id → index in program_.groups
   bool foreign_conversions_ = false;
-  std::deque<ir::SdySharding> made_;  // annotations_ refers to their meshes
   spmd::Program program_;
 };
 

@@ -130,7 +130,7 @@ TEST(Flatten, UnknownAxesNameTheArgument) {
   EXPECT_THAT(fault, HasSubstr("\"z\""));
 }
 
-TEST(Flatten, SumsMayStayUnreducedInsideAProgramOnly) {
+TEST(Flatten, SumsAloneMayStayUnreduced) {
   Source s;
   ir::SdySharding sharding = Source::Over("x");
   sharding.dims[0].axes.clear();
@@ -140,11 +140,19 @@ TEST(Flatten, SumsMayStayUnreducedInsideAProgramOnly) {
   s.Return(s.b.Create(ir::OpKind::kSdyShardingConstraint, {&s.x, 1}, {&kVector, 1}, attributes)
                ->result());
   ASSERT_TRUE(Flatten(s.module, s.request).ok()) << Flatten(s.module, s.request).status();
+  ir::Set(s.main->arg_attrs[0], "sdy.sharding", sharding);
+  ir::Set(s.main->result_attrs[0], "sdy.sharding", sharding);
+  const auto program = Flatten(s.module, s.request);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const ir::Region& body = *program->module->main()->body;
+  EXPECT_EQ(program->unreduced_of(body.arguments[0]), program->mesh.all());
+  EXPECT_EQ(program->unreduced_of(body.terminator()->operand(0)), program->mesh.all());
+  sharding.reduction = 1;  // a maximum
   ir::Set(s.main->result_attrs[0], "sdy.sharding", sharding);
   const absl::Status status = Flatten(s.module, s.request).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("result 0: it is unreduced over the axis \"x\""));
+              HasSubstr("result 0: it is unreduced over the axis \"x\" by another reduction"));
 }
 
 TEST(Flatten, ManualRegionsBecomeConversions) {

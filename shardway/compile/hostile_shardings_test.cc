@@ -74,9 +74,10 @@ class HostileProgram {
     for (const char* axis : {"x", other ? "a" : "y"}) {
       ir::SdyAxisRef ref{axis, {}};
       if (axis[0] != 'x' && Draw(3) == 0) ref.sub_axis = {Draw(2) + 1, 2};
-      const int d = Draw(4);
+      const int d = Draw(5);
       if (d < 2) sharding.dims[d].axes.push_back(std::move(ref));
       if (d == 2) sharding.replicated.push_back(std::move(ref));
+      if (d == 3) sharding.unreduced.push_back(std::move(ref));
     }
     for (auto& dim : sharding.dims) {
       dim.closed = Draw(2) == 0;
@@ -112,6 +113,8 @@ class HostileProgram {
                            "{devices=[2,1,4]<=[8] last_tile_dim_replicate}",
                            "{devices=[2,4]7,6,5,4,3,2,1,0}",
                            "{unknown}",
+                           "{unreduced}",
+                           "{devices=[2,1,4]<=[8] last_tile_dims={unreduced}}",
                            "{manual}",
                            "{maximal device=7}",
                            "{maximal device=99}",
@@ -119,7 +122,7 @@ class HostileProgram {
                            "{devices=[3,2]<=[6]}",
                            "{devices=[8]<=[8]}",
                            "{{replicated}, {replicated}}"};
-    constexpr int kMild = 6;
+    constexpr int kMild = 8;
     std::string text = texts[Draw(mild_ ? kMild : std::size(texts))];
     if (!mild_ && Draw(4) == 0) text[Draw(static_cast<int>(text.size()))] = "{}[]<=,7"[Draw(8)];
     return text;

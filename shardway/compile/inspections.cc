@@ -17,9 +17,9 @@ void TakeFrom(ir::Region& region, const spmd::Program& program,
     for (ir::Region* inner : op->regions) TakeFrom(*inner, program, shardings, taken);
     if (IsInspection(*op)) {
       const ir::Value* v = op->operand(0);
-      taken.push_back(
-          {std::string(op->String("backend_config")),
-           sharding::ToOpShardingBytes(shardings[v->id], program.mesh, program.order_of(v))});
+      taken.push_back({std::string(op->String("backend_config")),
+                       sharding::ToOpShardingBytes(shardings[v->id], program.mesh,
+                                                   program.order_of(v), program.unreduced_of(v))});
     } else {
       region.ops[kept++] = op;
     }

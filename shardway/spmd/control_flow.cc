@@ -8,15 +8,15 @@
 namespace shardway::spmd {
 
 absl::Status ControlFlow::Body(const ir::Region& from, ir::Region* to,
-                               const std::vector<Sharding>& wants) {
+                               const std::vector<Want>& wants) {
   ir::Builder& b = values_.emitter().b();
   ir::Region* outer = b.region();
   const ir::Location* location = b.location();
   b.set_region(to);
   values_.Enter();
   for (const ir::Value* v : from.arguments) {
-    values_.Bind(v, values_.emitter().module()->AddArgument(to, values_.TypeOf(v)),
-                 values_.Decided(v));
+    ir::Value* argument = values_.emitter().module()->AddArgument(to, values_.TypeOf(v));
+    values_[v] = {argument, values_.Decided(v), sums_.Unreduced(v)};
   }
   for (const ir::Op* op : from.ops) {
     if (op->kind != ir::OpKind::kReturn) {
@@ -29,7 +29,8 @@ absl::Status ControlFlow::Body(const ir::Region& from, ir::Region* to,
         results.push_back(values_[op->operand(i)].shard);
         continue;
       }
-      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, values_.Get(op->operand(i), wants[i], *op, i));
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, sums_.Get(op->operand(i), wants[i].sharding,
+                                                             wants[i].unreduced, *op, i));
       results.push_back(shard);
     }
     b.Return(results);
@@ -68,19 +69,20 @@ absl::Status ControlFlow::While(const ir::Op& op) {
   const ir::Region& body = *op.regions[1];
   std::vector<ir::Value*> operands;
   std::vector<ir::Type> types;
-  std::vector<Sharding> state;
+  std::vector<Want> state;
   for (size_t i = 0; i < op.operands.size(); ++i) {
-    state.push_back(values_.Decided(body.arguments[i]));
-    SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, values_.Get(op.operand(i), state[i], op, i));
+    state.push_back(WantOf(body.arguments[i]));
+    SHARDWAY_ASSIGN_OR_RETURN(
+        ir::Value * shard, sums_.Get(op.operand(i), state[i].sharding, state[i].unreduced, op, i));
     operands.push_back(shard);
     types.push_back(shard->type);
-    if (values_.Decided(op.regions[0]->arguments[i]) != state[i]) {
+    if (values_.Decided(op.regions[0]->arguments[i]) != state[i].sharding) {
       return absl::InternalError(absl::StrCat("the loop at ", op.location->ToString(),
                                               ": condition and body disagree about its state"));
     }
   }
   ir::Op* loop = emitter.b().Create(ir::OpKind::kWhile, operands, types);
-  const std::vector<Sharding> scalar = {Sharding::Replicated(0)};
+  const std::vector<Want> scalar = {{Sharding::Replicated(0)}};
   SHARDWAY_RETURN_IF_ERROR(Body(*op.regions[0], emitter.module()->AddRegion(loop), scalar));
   ir::Region* new_body = emitter.module()->AddRegion(loop);
   values_.hoisting().Enter(&body, new_body, values_.depth());
@@ -96,7 +98,7 @@ absl::Status ControlFlow::While(const ir::Op& op) {
       const Local& parts = values_[next];
       sums_.Bind(op.result(i), {loop->result(i), parts.sharding, parts.pending});
     } else {
-      values_.Bind(op.result(i), loop->result(i), state[i]);
+      values_[op.result(i)] = {loop->result(i), state[i].sharding, state[i].unreduced};
     }
   }
   return absl::OkStatus();
@@ -104,9 +106,9 @@ absl::Status ControlFlow::While(const ir::Op& op) {
 
 absl::Status ControlFlow::Branches(const ir::Op& op) {
   std::vector<ir::Type> types;
-  std::vector<Sharding> wants;
+  std::vector<Want> wants;
   for (const ir::Value* v : op.results) {
-    wants.push_back(values_.Decided(v));
+    wants.push_back(WantOf(v));
     types.push_back(values_.TypeOf(v));
   }
   SHARDWAY_ASSIGN_OR_RETURN(ir::Value * index,
@@ -117,7 +119,7 @@ absl::Status ControlFlow::Branches(const ir::Op& op) {
     SHARDWAY_RETURN_IF_ERROR(Body(*region, emitter.module()->AddRegion(branches), wants));
   }
   for (size_t i = 0; i < op.results.size(); ++i) {
-    values_.Bind(op.result(i), branches->result(i), wants[i]);
+    values_[op.result(i)] = {branches->result(i), wants[i].sharding, wants[i].unreduced};
   }
   return absl::OkStatus();
 }

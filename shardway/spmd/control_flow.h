@@ -24,8 +24,14 @@ class ControlFlow {
   absl::Status Branches(const ir::Op& op);  // if, case
 
  private:
+  // How a value crosses the border of a region: split so, in parts over `unreduced` (unreduced.h).
+  struct Want {
+    Sharding sharding;
+    AxisSet unreduced = 0;
+  };
+  Want WantOf(const ir::Value* v) const { return {values_.Decided(v), sums_.Unreduced(v)}; }
   // Writes one region: arguments laid out as decided, results as `wants` says.
-  absl::Status Body(const ir::Region& from, ir::Region* to, const std::vector<Sharding>& wants);
+  absl::Status Body(const ir::Region& from, ir::Region* to, const std::vector<Want>& wants);
   // Before the loop: what was hoisted out of it, and the first parts of what it sums up.
   absl::Status Prepare(const ir::Op& op, ir::Op* loop,
                        const std::vector<LoopHoisting::Hoisted>& hoisted);

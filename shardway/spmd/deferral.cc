@@ -1,6 +1,7 @@
 #include "shardway/spmd/deferral.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "shardway/ir/trip_count.h"
 #include "shardway/spmd/reduction_of.h"
@@ -27,8 +28,18 @@ bool IsZero(const ir::Value* v) {
          std::all_of(constant->bytes.begin(), constant->bytes.end(), [](char c) { return c == 0; });
 }
 
-Deferral::Deferral(const ir::Module& module) : uses_(module.num_values()) {
+Deferral::Deferral(const ir::Module& module, std::vector<AxisSet> unreduced)
+    : unreduced_(std::move(unreduced)), uses_(module.num_values()) {
+  unreduced_.resize(module.num_values());
   Walk(*module.main()->body);
+}
+
+AxisSet Deferral::Unreduced(const ir::Value* v) const { return unreduced_[v->id]; }
+
+bool Deferral::IsForParts(const ir::Value* v) const {
+  const Uses& uses = uses_[v->id];
+  return uses.count == 1 && uses.user->kind == ir::OpKind::kSdyShardingConstraint &&
+         Unreduced(uses.user->result()) != 0;
 }
 
 void Deferral::Walk(const ir::Region& region) {
@@ -132,6 +143,7 @@ const Deferral::Accumulator* Deferral::FindAccumulator(const ir::Op* op) const {
 
 double Deferral::Share(const ir::Value* v) const {
   for (int steps = 0; steps < kLongestWay && MayWait(v); ++steps) {
+    if (IsForParts(v)) return 0;
     const ir::Op* user = uses_[v->id].user;
     if (const Accumulator* a = FindAccumulator(user)) {
       const bool stacked = user->kind == ir::OpKind::kDynamicUpdateSlice;  // as many bytes

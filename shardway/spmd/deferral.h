@@ -8,7 +8,7 @@
 //   -(a·b), wanted split over x          one reduce-scatter, where it is wanted
 //
 // Only what the program says is here: uses and loops. Whether a value really is partial is known
-// when it is computed.
+// when it is computed. Values that the user wants unreduced are unreduced.h's.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,27 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "shardway/ir/module.h"
+#include "shardway/sharding/mesh.h"
 
 namespace shardway::spmd {
 
+using sharding::AxisSet;
+
 class Deferral {
  public:
-  explicit Deferral(const ir::Module& module);
+  // `unreduced` by Value::id (UnreducedValues), empty for none.
+  explicit Deferral(const ir::Module& module, std::vector<AxisSet> unreduced = {});
 
   // Whether the only use of `v` is by an operator of the same region that may be done on parts.
   bool MayWait(const ir::Value* v) const;
+  // Whether `op` may be done on parts of one of its operands (additions: of both) where that saves
+  // sums.
+  bool MayBeLinear(const ir::Op& op) const;
+
+  // The atoms over which the user wants `v` in parts; 0 for none.
+  AxisSet Unreduced(const ir::Value* v) const;
+  // Whether all that `v` is there for is a constraint that wants its parts.
+  bool IsForParts(const ir::Value* v) const;
 
   // An operator whose result is the next state `index` of a loop, which does nothing else with the
   // state s but
@@ -43,7 +55,7 @@ class Deferral {
   const Accumulator* FindAccumulator(const ir::Op* op) const;
 
   // For one computation of `v` how often its sum is combined: less than 1 on the way to an
-  // accumulator.
+  // accumulator, 0 where it is wanted in parts.
   double Share(const ir::Value* v) const;
 
  private:
@@ -55,9 +67,9 @@ class Deferral {
   void FindAccumulators(const ir::Op& loop);
   // Of an operator that gives the next state, with `state` in front of it; null when it is none.
   std::optional<Accumulator> AccumulatorOf(const ir::Op& op, const ir::Value* state) const;
-  bool MayBeLinear(const ir::Op& op) const;
 
-  std::vector<Uses> uses_;  // by Value::id
+  std::vector<AxisSet> unreduced_;  // by Value::id
+  std::vector<Uses> uses_;          // by Value::id
   absl::flat_hash_map<const ir::Op*, Accumulator> accumulators_;
 };
 

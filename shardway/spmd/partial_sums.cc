@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
 #include "shardway/spmd/compute_sharding.h"
 #include "shardway/spmd/poison.h"
@@ -38,6 +39,10 @@ const ir::Value* PartialSums::Deciding(const ir::Op& op) const {
     if (values_[v].pending != 0) partial = v;
   }
   if (partial == nullptr || partial->type.element == ElementType::kI1) return nullptr;
+  if (op.results.size() == 1 && deferral_.IsForParts(op.result())) {
+    return LinearForParts(op, partial) ? partial : nullptr;
+  }
+  if (!deferral_.MayBeLinear(op)) return nullptr;
   const Local& parts = std::as_const(values_)[partial];
   auto alike = [&](const ir::Value* v) {
     return values_[v].pending == parts.pending && values_[v].sharding == parts.sharding;
@@ -68,13 +73,82 @@ const ir::Value* PartialSums::Deciding(const ir::Op& op) const {
     case ir::OpKind::kNegate:
     case ir::OpKind::kTranspose:
     case ir::OpKind::kReshape:
-    case ir::OpKind::kReduce:  // MayWait looked at its body
+    case ir::OpKind::kReduce:
       linear = op.operand(0) == partial;
       break;
     default:
       linear = false;
   }
   return linear ? partial : nullptr;
+}
+
+bool PartialSums::LinearForParts(const ir::Op& op, const ir::Value* partial) const {
+  const Local& parts = std::as_const(values_)[partial];
+  const auto alike = [&](const ir::Value* v) {
+    return IsZero(v) || (std::as_const(values_)[v].pending == parts.pending &&
+                         std::as_const(values_)[v].sharding == parts.sharding);
+  };
+  // All operands from one on are whole.
+  const auto whole_from = [&](size_t first) {
+    return std::all_of(op.operands.begin() + static_cast<int64_t>(first), op.operands.end(),
+                       [&](const ir::Value* v) { return std::as_const(values_)[v].pending == 0; });
+  };
+  const auto alike_all = [&] { return std::all_of(op.operands.begin(), op.operands.end(), alike); };
+  switch (op.kind) {
+    case ir::OpKind::kNegate:
+    case ir::OpKind::kTranspose:
+    case ir::OpKind::kReshape:
+    case ir::OpKind::kBroadcastInDim:
+    case ir::OpKind::kSlice:
+    case ir::OpKind::kReverse:
+    case ir::OpKind::kReal:
+    case ir::OpKind::kImag:
+      return true;
+    case ir::OpKind::kConvert: {
+      // To integers each part would be rounded.
+      const ElementType to = op.result()->type.element;
+      return to != ElementType::kI1 && (!IsInteger(to) || IsInteger(partial->type.element));
+    }
+    case ir::OpKind::kReduce:
+      return deferral_.MayBeLinear(op) && op.operand(0) == partial;
+    case ir::OpKind::kAdd:
+    case ir::OpKind::kSubtract:
+    case ir::OpKind::kConcatenate:
+      return alike_all();
+    case ir::OpKind::kMultiply:
+      return std::as_const(values_)[op.operand(op.operand(0) == partial ? 1 : 0)].pending == 0;
+    case ir::OpKind::kDivide:
+      return !IsInteger(partial->type.element) && op.operand(0) == partial && whole_from(1);
+    case ir::OpKind::kSelect:
+      return std::as_const(values_)[op.operand(0)].pending == 0 && alike(op.operand(1)) &&
+             alike(op.operand(2));
+    case ir::OpKind::kPad:
+      return op.operand(0) == partial && IsZero(op.operand(1));
+    case ir::OpKind::kGather:
+    case ir::OpKind::kDynamicSlice:
+      return op.operand(0) == partial && whole_from(1);
+    case ir::OpKind::kDynamicUpdateSlice:
+      return alike(op.operand(0)) && alike(op.operand(1)) && whole_from(2);
+    default:
+      return false;
+  }
+}
+
+bool PartialSums::AsTheyAre(const ir::Op& op, const OpRule& rule, const FactorAxes& axes) const {
+  for (size_t f = 0; f < axes.size(); ++f) {
+    const Factor& factor = rule.factors[f];
+    if (axes[f].empty()) continue;
+    if (factor.kind == Factor::Kind::kReplicated || factor.window || factor.border || factor.even)
+      return false;
+  }
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    const Local& local = std::as_const(values_)[op.operand(i)];
+    if (local.pending != 0 &&
+        FromFactors(rule, rule.operands[i], axes, values_.mesh()) != local.sharding) {
+      return false;
+    }
+  }
+  return true;
 }
 
 bool PartialSums::BeginState(const ir::Op& op, const Deferral::Accumulator& accumulator) {
@@ -109,6 +183,59 @@ bool PartialSums::BeginState(const ir::Op& op, const Deferral::Accumulator& accu
   return true;
 }
 
+absl::StatusOr<ir::Value*> PartialSums::Get(const ir::Value* v, const Sharding& want, AxisSet axes,
+                                            const ir::Op& user, size_t index) {
+  if (axes == 0) return values_.Get(v, want, user, index);
+  Emitter& emitter = values_.emitter();
+  const AxisSet manual = values_.program().manual_of(v);
+  const bool made = v->def != nullptr && IsCheapSource(*v->def);
+  if (made) {
+    const ir::Op& op = *v->def;
+    if (op.kind == ir::OpKind::kBroadcastInDim && values_[op.operand(0)].pending != 0) {
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * scalar,
+                                Get(op.operand(0), Sharding::Replicated(0), axes, op, 0));
+      const ir::Type type = sharding::LocalType(v->type, want, values_.mesh());
+      return emitter.b().BroadcastInDim(scalar, type.dims, {});
+    }
+    SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, values_.Get(v, want, user, index));
+    return IsZero(v) ? shard : OnOneDevice(emitter, shard, axes);
+  }
+  Local local = std::as_const(values_)[v];
+  if (local.shard == nullptr) {
+    return absl::InternalError(absl::StrCat("parts of the value ", v->id, " before it is made"));
+  }
+  const auto cause = [&](Cause::Kind kind, const ir::Op* of, size_t operand) {
+    emitter.set_cause({kind, of, static_cast<int>(operand), local.sharding, want});
+  };
+  if ((local.pending & axes) == 0 && local.pending != 0) {
+    SHARDWAY_ASSIGN_OR_RETURN(local.shard, values_.Get(v, want, user, index));
+    local = {local.shard, want};
+  }
+  if (local.pending == 0) {
+    cause(Cause::Kind::kOperand, &user, index);
+    return ToParts(emitter, local.shard, v->type, local.sharding, axes, want, manual);
+  }
+  if (const AxisSet more = local.pending & ~axes; more != 0) {
+    cause(Cause::Kind::kPartial, v->def, v->index);
+    local.shard = CombineParts(emitter, *v, local.shard, collective::Reduction::kSum, more,
+                               local.sharding, want);
+  }
+  cause(Cause::Kind::kOperand, &user, index);
+  const AxisSet parts = axes & local.pending;
+  ir::Value* shard =
+      EmitReshard(emitter, local.shard, v->type, local.sharding, want, manual | parts);
+  return OnOneDevice(emitter, shard, axes & ~parts);
+}
+
+absl::Status PartialSums::Constrain(const ir::Op& op) {
+  const ir::Value* v = op.result();
+  const AxisSet axes = Unreduced(v);
+  const Sharding& want = values_.Decided(v);
+  SHARDWAY_ASSIGN_OR_RETURN(ir::Value * parts, Get(op.operand(0), want, axes, op, 0));
+  values_[v] = {parts, want, axes};
+  return absl::OkStatus();
+}
+
 bool PartialSums::PassOn(const ir::Op& op) {
   const Local& parts = values_[op.operand(0)];
   if (parts.pending == 0 || parts.sharding != values_.Decided(op.result())) return false;
@@ -134,6 +261,7 @@ absl::StatusOr<bool> PartialSums::OnParts(const ir::Op& op) {
   const Sharding after = FromFactors(rule, rule.results[0], axes, mesh);
   // Axes that a reshape would lose: its parts are no shards.
   if (op.kind == ir::OpKind::kReshape && after.used() != sharding.used()) return false;
+  if (deferral_.IsForParts(op.result()) && !AsTheyAre(op, rule, axes)) return false;
   const ir::Value* result = op.result();
   LocalOp local{op, rule, axes, {}, {}, {after}, {}, {after}, emitter};
   local.result_types = {sharding::LocalType(result->type, after, mesh)};
@@ -167,15 +295,7 @@ absl::StatusOr<ir::Value*> PartialSums::FirstParts(const ir::Op& loop, size_t in
   const Local& parts = values_[next];
   const ir::Value* first = loop.operand(index);
   SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, values_.Get(first, parts.sharding, loop, index));
-  return IsZero(first) ? shard : OnOneDevice(shard, parts.pending);
-}
-
-ir::Value* PartialSums::OnOneDevice(ir::Value* x, AxisSet axes) {
-  Emitter& e = values_.emitter();
-  ir::Builder& b = e.b();
-  ir::Value* zero = b.SplatInt(ir::Type::Scalar(ElementType::kI32), 0);
-  ir::Value* is_first = b.Compare("EQ", e.Coordinate(values_.mesh().ToList(axes)), zero);
-  return b.Select(b.BroadcastInDim(is_first, x->type.dims, {}), x, b.SplatInt(x->type, 0));
+  return IsZero(first) ? shard : OnOneDevice(values_.emitter(), shard, parts.pending);
 }
 
 }  // namespace shardway::spmd

@@ -1,10 +1,12 @@
 // Partial results on their way to whole ones: combined where they are made, or, where deferral.h
-// says that a sum may stay unreduced, carried as parts through linear operators and loops.
+// says that a sum may stay unreduced or the user that it must (unreduced.h), carried as parts
+// through linear operators and loops.
 #pragma once
 
 #include "absl/status/statusor.h"
 #include "shardway/spmd/deferral.h"
 #include "shardway/spmd/local_values.h"
+#include "shardway/spmd/unreduced.h"
 
 namespace shardway::spmd {
 
@@ -17,9 +19,19 @@ ir::Value* CombineParts(Emitter& e, const ir::Value& v, ir::Value* parts,
 
 class PartialSums {
  public:
-  // Both outlive it. `poison` fills the padding of operands (poison.h).
-  PartialSums(const ir::Module& program, LocalValues& values, bool poison)
-      : deferral_(program), values_(values), poison_(poison) {}
+  // `values` outlives it; `shardings` are the propagated ones. `poison` fills the padding of
+  // operands (poison.h).
+  PartialSums(LocalValues& values, const std::vector<Sharding>& shardings, bool poison)
+      : deferral_(*values.program().module, UnreducedValues(values.program(), shardings)),
+        values_(values),
+        poison_(poison) {}
+
+  // The atoms over which the user wants `v` in parts; 0 for none.
+  AxisSet Unreduced(const ir::Value* v) const { return deferral_.Unreduced(v); }
+  // The parts over just `axes` of `v` under `want`, for operand `index` of `user`; its shard where
+  // there are no axes.
+  absl::StatusOr<ir::Value*> Get(const ir::Value* v, const Sharding& want, AxisSet axes,
+                                 const ir::Op& user, size_t index);
 
   // `v` is computed as `parts`: they wait for its only use where that may be done on parts.
   void Bind(const ir::Value* v, const Local& parts);
@@ -32,6 +44,8 @@ class PartialSums {
 
   // A constraint (one operand, one result) hands parts on; false where it wants another layout.
   bool PassOn(const ir::Op& op);
+  // One that wants parts gets them.
+  absl::Status Constrain(const ir::Op& op);
 
   // Whether `v`, the next state of a loop, is a sum that the loop accumulates in parts.
   bool Accumulates(const ir::Value* v) const;
@@ -41,10 +55,14 @@ class PartialSums {
  private:
   // The partial operand that decides how `op` is done on parts, or null where it can't be.
   const ir::Value* Deciding(const ir::Op& op) const;
+  // Whether `op`, whose result is wanted in parts, can be done on those of `partial`, one of its
+  // operands: there more is linear than where it saves sums.
+  bool LinearForParts(const ir::Op& op, const ir::Value* partial) const;
+  // Whether it is done on its partial operands as they are where its factors are split so, and
+  // without anything from other devices.
+  bool AsTheyAre(const ir::Op& op, const OpRule& rule, const FactorAxes& axes) const;
   // Makes the state of a loop parts like `accumulator`'s other operand; false where it can't be.
   bool BeginState(const ir::Op& op, const Deferral::Accumulator& accumulator);
-  // The first device of `axes` has `x`, the others have zero.
-  ir::Value* OnOneDevice(ir::Value* x, AxisSet axes);
 
   Deferral deferral_;
   LocalValues& values_;

@@ -32,7 +32,7 @@ class Partitioner {
         main_(module_->AddFunction("main")),
         emitter_(module_.get(), main_->body, &program.mesh, program.num_replicas, options.backend),
         values_(program, rules, shardings, emitter_),
-        sums_(*program.module, values_, options.poison_padding),
+        sums_(values_, shardings, options.poison_padding),
         control_flow_(values_, sums_, [this](const ir::Op& op) { return Visit(op); }) {}
 
   absl::StatusOr<PerDevice> Run() {
@@ -40,7 +40,8 @@ class Partitioner {
     main_->is_public = true;
     const ir::Function& source = *program_.module->main();
     for (const ir::Value* v : source.arguments()) {
-      values_.Bind(v, module_->AddArgument(main_->body, values_.TypeOf(v)), values_.Decided(v));
+      ir::Value* shard = module_->AddArgument(main_->body, values_.TypeOf(v));
+      values_[v] = {shard, values_.Decided(v), sums_.Unreduced(v)};
     }
     for (const ir::Value* v : source.arguments()) {
       emitter_.set_cause({Cause::Kind::kOrder, nullptr, v->index, {}, {}});
@@ -73,7 +74,9 @@ class Partitioner {
   // At the boundary: from the user's order of devices to the mesh's, or back.
   ir::Value* Reorder(ir::Value* shard, const ir::Value* v, bool inward) {
     const sharding::DeviceOrder order = program_.order_of(v);
-    if (order == nullptr || values_.Decided(v).replicated()) return shard;
+    if (order == nullptr || (values_.Decided(v).replicated() && sums_.Unreduced(v) == 0)) {
+      return shard;
+    }
     Emitter::Pairs pairs;
     for (int64_t d = 0; d < program_.mesh.num_devices(); ++d) {
       const int64_t holder = (*order)[d];
@@ -86,7 +89,8 @@ class Partitioner {
     std::vector<ir::Value*> values;
     for (size_t i = 0; i < op.operands.size(); ++i) {
       const ir::Value* v = op.operand(i);
-      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, values_.Get(v, values_.Decided(v), op, i));
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard,
+                                sums_.Get(v, values_.Decided(v), sums_.Unreduced(v), op, i));
       emitter_.set_cause({Cause::Kind::kOrder, &op, static_cast<int>(i), {}, {}});
       shard = Reorder(shard, v, /*inward=*/false);
       values.push_back(shard);
@@ -110,6 +114,7 @@ class Partitioner {
         return Barrier(op);
       case ir::OpKind::kSdyShardingConstraint:
       case ir::OpKind::kSdyPropagationBarrier: {
+        if (sums_.Unreduced(op.result()) != 0) return sums_.Constrain(op);
         if (sums_.PassOn(op)) return absl::OkStatus();
         const ir::Value* v = op.operand(0);
         const Sharding& want = values_.Decided(op.result());
@@ -144,10 +149,20 @@ class Partitioner {
           whole->type.ToString(), " split as ", ToString(values_.Decided(whole), program_.mesh),
           " is not of type ", part->type.ToString(), " on each device"));
     }
-    SHARDWAY_ASSIGN_OR_RETURN(
-        ir::Value * shard,
-        values_.Get(op.operand(0), to_shard ? values_.Decided(whole) : inside, op, 0));
-    values_.Bind(op.result(), shard, to_shard ? inside : values_.Decided(whole));
+    // A region sees the parts over its own axes, and hands such back.
+    const AxisSet parts = sums_.Unreduced(whole) & manual;
+    const Sharding& outside = values_.Decided(whole);
+    if (to_shard) {
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, sums_.Get(whole, outside, parts, op, 0));
+      values_.Bind(op.result(), shard, inside);
+      return absl::OkStatus();
+    }
+    SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, values_.Get(op.operand(0), inside, op, 0));
+    values_[whole] = {shard, outside, parts};
+    if (const AxisSet wanted = sums_.Unreduced(whole); wanted != parts) {
+      SHARDWAY_ASSIGN_OR_RETURN(shard, sums_.Get(whole, outside, wanted, op, 0));
+      values_[whole] = {shard, outside, wanted};
+    }
     return absl::OkStatus();
   }
 
@@ -156,14 +171,16 @@ class Partitioner {
     std::vector<ir::Value*> operands;
     std::vector<ir::Type> types;
     for (size_t i = 0; i < op.operands.size(); ++i) {
-      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard,
-                                values_.Get(op.operand(i), values_.Decided(op.result(i)), op, i));
+      const ir::Value* v = op.result(i);
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, sums_.Get(op.operand(i), values_.Decided(v),
+                                                             sums_.Unreduced(v), op, i));
       operands.push_back(shard);
       types.push_back(shard->type);
     }
     ir::Op* barrier = emitter_.b().Create(op.kind, operands, types, op.attributes);
     for (size_t i = 0; i < op.results.size(); ++i) {
-      values_.Bind(op.result(i), barrier->result(i), values_.Decided(op.result(i)));
+      const ir::Value* v = op.result(i);
+      values_[v] = {barrier->result(i), values_.Decided(v), sums_.Unreduced(v)};
     }
     return absl::OkStatus();
   }

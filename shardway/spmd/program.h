@@ -40,7 +40,11 @@ struct Program {
   std::vector<std::vector<const ir::Value*>> groups;        // values to be sharded alike
 
   AxisSet manual_of(const ir::Value* v) const { return manual[v->id]; }
-  // Of an argument or result of the program.
+  // What is annotated for an argument or result of the program.
+  AxisSet unreduced_of(const ir::Value* v) const {
+    const auto at = annotations.find(v->id);
+    return at == annotations.end() ? 0 : at->second.unreduced;
+  }
   sharding::DeviceOrder order_of(const ir::Value* v) const {
     const auto at = annotations.find(v->id);
     return at == annotations.end() ? nullptr : at->second.order;
