@@ -25,6 +25,7 @@
 
 #include "shardway/comm/communicator.h"
 #include "shardway/comm/test_plugin.h"
+#include "shardway/device/pjrt_client.h"
 
 namespace {
 
@@ -192,7 +193,8 @@ double Measure(const Options& options, std::string_view mode, int host, int fd, 
 }
 
 int RunHost(const Options& options, int host, const std::vector<int>& fds, Shared& shared) {
-  TestPlugin plugin(options.plugin, options.hosts ? 1 : options.devices);
+  TestPlugin plugin(options.plugin,
+                    shardway::device::CpuDevicesFor(options.hosts ? 1 : options.devices));
   std::string json;
   for (size_t i = 0; i < options.modes.size(); ++i) {
     const double rate = Measure(options, options.modes[i], host, fds[i], plugin, shared);

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardway/base/cores.h"
 #include "shardway/base/status_macros.h"
 #include "shardway/comm/communicator_impl.h"
+#include "shardway/comm/run_id.h"
 
 namespace shardway::comm {
 namespace {
@@ -20,8 +21,6 @@ Duration LookInterval(Duration timeout) {
   return std::clamp<Duration>(timeout / 4, std::chrono::milliseconds(5), std::chrono::seconds(1));
 }
 
-int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
-
 }  // namespace
 
 CommunicatorImpl* CurrentCommunicator() { return current.load(std::memory_order_acquire); }
@@ -33,6 +32,11 @@ absl::StatusOr<std::unique_ptr<CommunicatorImpl>> CommunicatorImpl::Create(Optio
   hosts.host_of_device = options.host_of_device;
   hosts.ordinal_of_device.assign(options.host_of_device.size(), -1);
   hosts.num_ordinals = static_cast<int>(options.local_devices.size());
+  if (hosts.num_ordinals > kMaxOrdinals) {
+    return absl::InvalidArgumentError(absl::StrCat("host ", options.host, " has ",
+                                                   hosts.num_ordinals, " devices; ", kMaxOrdinals,
+                                                   " at most can be told apart: use more hosts"));
+  }
   for (int ordinal = 0; ordinal < hosts.num_ordinals; ++ordinal) {
     const int global = options.local_devices[ordinal];
     if (global < 0 || global >= static_cast<int>(hosts.host_of_device.size()) ||

@@ -3,7 +3,7 @@
 //
 //   * Handlers (FFI custom calls inside XLA) file their operand and return a future; they find
 //   their
-//     launch by XLA's run id and their device by the device ordinal, never by thread.
+//     launch and their device by XLA's run id (run_id.h), never by thread.
 //   * A rendezvous is keyed by (launch id, call site, loop step, group).
 //   * A promise is fulfilled when its result is ready and no peer still reads its operand.
 //
@@ -28,14 +28,14 @@ namespace shardway::comm {
 class ProgramComm;
 
 // What a waiting peer transfer or collective is woken with.
-using LaunchId = int32_t;  // XLA's launch id: PJRT_ExecuteOptions.launch_id, ffi::RunId; positive
+using LaunchId = int32_t;  // positive
 
 class Communicator {
  public:
   struct Options {
     int host = 0;                     // this host's global number
     std::vector<int> host_of_device;  // by global device id
-    std::vector<int> local_devices;   // global ids; the index is XLA's device ordinal
+    std::vector<int> local_devices;   // global ids; the index is the ordinal on this host
     // For a participant that never comes. Counted from when all devices of the launch have started
     // it; a device that calls its user back stops the clock.
     Duration timeout = std::chrono::seconds(60);

@@ -40,8 +40,8 @@ class CommunicatorImpl : public Communicator {
   // What the FFI handler calls, and tests in its place.
   absl::StatusOr<Outcome> File(const Call& call) { return rendezvous_.File(call); }
   // The specification at a site of an open launch; null: there is none.
-  const SitePlan* FindSite(LaunchId launch, int32_t site) {
-    return rendezvous_.FindSite(launch, site);
+  Rendezvous::OpenSite FindSite(int32_t launch_key, int32_t site) {
+    return rendezvous_.FindSite(launch_key, site);
   }
 
  private:

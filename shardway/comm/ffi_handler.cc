@@ -11,6 +11,7 @@
 #include "shardway/comm/communicator_impl.h"
 #include "shardway/comm/ffi_version.h"
 #include "shardway/comm/float_mode.h"
+#include "shardway/comm/run_id.h"
 #include "xla/ffi/api/c_api.h"
 
 namespace shardway::comm {
@@ -219,25 +220,19 @@ absl::StatusOr<Outcome> FileFrame(FrameContext* context) {
   XLA_FFI_RunId_Get_Args run{};
   run.struct_size = XLA_FFI_RunId_Get_Args_STRUCT_SIZE;
   run.ctx = frame->ctx;
-  XLA_FFI_DeviceOrdinal_Get_Args device{};
-  device.struct_size = XLA_FFI_DeviceOrdinal_Get_Args_STRUCT_SIZE;
-  device.ctx = frame->ctx;
   if (XLA_FFI_Error* error = api->XLA_FFI_RunId_Get(&run)) {
     return TakeError(api, "asking for the run id", error);
-  }
-  if (XLA_FFI_Error* error = api->XLA_FFI_DeviceOrdinal_Get(&device)) {
-    return TakeError(api, "asking for the device", error);
   }
   const std::optional<int32_t> index = SiteOf(frame->attrs);
   if (!index.has_value()) {
     return absl::InvalidArgumentError("a collective was called without its attribute 'site'");
   }
-  const auto launch = static_cast<LaunchId>(run.run_id);
-  const SitePlan* site = communicator->FindSite(launch, *index);
+  const auto [launch_key, ordinal] = ParseRunId(run.run_id);
+  const auto [launch, site] = communicator->FindSite(launch_key, *index);
   if (site == nullptr) {
     return absl::FailedPreconditionError(
-        absl::StrCat("collective at site ", *index, " on device ordinal ", device.device_ordinal,
-                     ": launch ", run.run_id, " is not open on this host or has no such site"));
+        absl::StrCat("collective at site ", *index, " on device ordinal ", ordinal, ": launch ",
+                     launch_key, " is not open on this host or has no such site"));
   }
   Pointers operands, results;
   absl::Status status = TakeBuffers(*site, "operand", frame->args.size, frame->args.args,
@@ -251,7 +246,7 @@ absl::StatusOr<Outcome> FileFrame(FrameContext* context) {
     return status;
   }
   return communicator->File({.launch = launch,
-                             .ordinal = device.device_ordinal,
+                             .ordinal = ordinal,
                              .site = *index,
                              .operands = operands,
                              .results = results,

@@ -11,7 +11,7 @@ void LaunchTable::Insert(int32_t id, Launch* launch) {
     bucket[i].id.store(id, std::memory_order_release);
     return;
   }
-  overflow_[id] = launch;
+  overflow_[LaunchKeyOf(id)] = {id, launch};
   overflowed_.fetch_add(1, std::memory_order_release);
 }
 
@@ -23,13 +23,7 @@ void LaunchTable::Remove(int32_t id) {
     bucket[i].id.store(0, std::memory_order_release);
     return;
   }
-  if (overflow_.erase(id) != 0) overflowed_.fetch_sub(1, std::memory_order_release);
-}
-
-Launch* LaunchTable::FindOverflow(int32_t id) const {
-  MutexLock lock(mutex_);
-  auto it = overflow_.find(id);
-  return it == overflow_.end() ? nullptr : it->second;
+  if (overflow_.erase(LaunchKeyOf(id)) != 0) overflowed_.fetch_sub(1, std::memory_order_release);
 }
 
 }  // namespace shardway::comm

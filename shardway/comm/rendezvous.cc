@@ -55,11 +55,12 @@ void GatherLocal(const Slot& slot, Work* work) {
 Rendezvous::Rendezvous(int num_ordinals, bool spin, WorkPool* pool)
     : spin_(spin), pool_(*pool), spin_history_(num_ordinals) {}
 
-const SitePlan* Rendezvous::FindSite(int32_t launch, int32_t site) const {
-  Launch* found = launches_.Find(launch);
-  if (found == nullptr) return nullptr;
+Rendezvous::OpenSite Rendezvous::FindSite(int32_t launch_key, int32_t site) const {
+  Launch* found = launches_.FindByKey(launch_key);
+  if (found == nullptr) return {};
   const absl::Span<const SitePlan> sites = found->program().sites();
-  return site >= 0 && site < static_cast<int>(sites.size()) ? &sites[site] : nullptr;
+  const bool known = site >= 0 && site < static_cast<int>(sites.size());
+  return {found->id(), known ? &sites[site] : nullptr};
 }
 
 absl::StatusOr<Outcome> Rendezvous::File(const Call& call) {

@@ -24,8 +24,12 @@ class Rendezvous {
 
   LaunchTable& launches() { return launches_; }
 
-  // A call site of an open launch; null: there is none.
-  const SitePlan* FindSite(int32_t launch, int32_t site) const;
+  // A call site of the open launch with this LaunchKeyOf; its plan is null: there is none.
+  struct OpenSite {
+    int32_t launch = 0;
+    const SitePlan* plan = nullptr;
+  };
+  OpenSite FindSite(int32_t launch_key, int32_t site) const;
 
   // Files one device's operands. Never blocks; spins at most a few microseconds. An error fails the
   // caller only when it concerns this call alone, else the whole launch.

@@ -14,6 +14,7 @@
 #include "shardway/base/raw_enum.h"
 #include "shardway/collective/spec.h"
 #include "shardway/comm/communicator.h"
+#include "shardway/comm/run_id.h"
 
 namespace shardway::comm {
 
@@ -41,7 +42,8 @@ class TestPlugin {
     Die("the plugin has no FFI extension");
   }
 
-  // Loads the plugin, makes `devices` devices and registers the collective handler.
+  // Loads the plugin, makes `devices` devices of XLA's, which the ordinals share in turn, and
+  // registers the collective handler.
   TestPlugin(const std::string& path, int devices) {
     void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) Die("loading '" + path + "': " + ::dlerror());
@@ -92,7 +94,7 @@ class TestPlugin {
     args.dims = dims.data();
     args.num_dims = dims.size();
     args.host_buffer_semantics = PJRT_HostBufferSemantics_kImmutableOnlyDuringCall;
-    args.device = devices_[device];
+    args.device = devices_[device % devices_.size()];
     Check("upload", api_->PJRT_Client_BufferFromHostBuffer(&args));
     Await(args.done_with_host_buffer);
     return args.buffer;
@@ -117,7 +119,7 @@ class TestPlugin {
   PJRT_Buffer* Execute(PJRT_LoadedExecutable* executable, int device, int launch,
                        PJRT_Buffer* argument, std::string* error) {
     auto options = Args<PJRT_ExecuteOptions>();
-    options.launch_id = launch;
+    options.launch_id = RunIdOf(launch, device);
     PJRT_Buffer* arguments[1] = {argument};
     PJRT_Buffer* const* argument_lists[1] = {arguments};
     PJRT_Buffer* results[1] = {};
@@ -131,7 +133,7 @@ class TestPlugin {
     args.num_args = 1;
     args.output_lists = result_lists;
     args.device_complete_events = done;
-    args.execute_device = devices_[device];
+    args.execute_device = devices_[device % devices_.size()];
     *error = Message(api_->PJRT_LoadedExecutable_Execute(&args));
     if (!error->empty()) return nullptr;
     auto await = Args<PJRT_Event_Await_Args>();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardway/base/cores.h"
 #include "shardway/base/logging.h"
 #include "shardway/base/status_macros.h"
 #include "shardway/device/pjrt_buffer.h"
@@ -24,6 +25,14 @@ std::string_view FfiPlatform(std::string_view platform_name) {
 
 }  // namespace
 
+int CpuDevicesFor(int num_devices) {
+  // XLA lets 32 programs at a time into a CPU device; more would wait outside for collectives that
+  // they take part in. Half of that, for what is enqueued behind.
+  constexpr int kMostSharing = 16;
+  const int least = (num_devices + kMostSharing - 1) / kMostSharing;
+  return std::max(least, std::min(num_devices, Cores()));
+}
+
 absl::StatusOr<std::unique_ptr<PjrtClient>> PjrtClient::Create(
     const PjrtApi* api, int num_devices, absl::Span<const std::string> options) {
   std::unique_ptr<PjrtClient> client(new PjrtClient(api));
@@ -33,7 +42,7 @@ absl::StatusOr<std::unique_ptr<PjrtClient>> PjrtClient::Create(
 
 absl::Status PjrtClient::Start(int num_devices, absl::Span<const std::string> options) {
   NamedValues named;
-  named.AddInt("cpu_device_count", num_devices);
+  named.AddInt("cpu_device_count", CpuDevicesFor(num_devices));
   // Execute then blocks until the program has ended (design decision 9).
   SHARDWAY_RETURN_IF_ERROR(named.AddText("asynchronous=false"));
   for (const std::string& option : options) SHARDWAY_RETURN_IF_ERROR(named.AddText(option));
@@ -68,12 +77,15 @@ absl::Status PjrtClient::Start(int num_devices, absl::Span<const std::string> op
   devices.client = client_;
   SHARDWAY_RETURN_IF_ERROR(
       api_->ToStatus((*api_)->PJRT_Client_AddressableDevices(&devices), "asking for devices"));
-  if (devices.num_addressable_devices < static_cast<size_t>(num_devices)) {
-    return absl::FailedPreconditionError(absl::StrCat(api_->path(), " has ",
-                                                      devices.num_addressable_devices, " devices, ",
-                                                      num_devices, " are needed"));
+  const auto available = static_cast<int>(devices.num_addressable_devices);
+  const int needed = platform_name_ == "cpu" ? CpuDevicesFor(num_devices) : num_devices;
+  if (available < needed) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(api_->path(), " has ", available, " devices, ", needed, " are needed"));
   }
-  devices_.assign(devices.addressable_devices, devices.addressable_devices + num_devices);
+  for (int i = 0; i < num_devices; ++i) {
+    devices_.push_back(devices.addressable_devices[i % needed]);
+  }
   return absl::OkStatus();
 }
 

@@ -10,6 +10,12 @@
 
 namespace shardway::device {
 
+// How many devices of XLA's CPU client our `num_devices` share: no more than there are cores, as
+// far as it lets. Its pool has a thread for each of its devices; threads beyond the cores only take
+// each other's time and caches (the demo's 8 devices on 2 cores lose a seventh of their speed).
+int CpuDevicesFor(int num_devices);
+
+// Its devices are the plugin's, or on CPU each of the plugin's is several of them.
 class PjrtClient : public Client {
  public:
   static absl::StatusOr<std::unique_ptr<PjrtClient>> Create(const PjrtApi* api, int num_devices,

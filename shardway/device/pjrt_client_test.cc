@@ -7,7 +7,9 @@
 #include <map>
 #include <thread>
 
+#include "shardway/base/cores.h"
 #include "shardway/comm/ffi_version.h"
+#include "shardway/comm/run_id.h"
 #include "shardway/device/pjrt_test_plugins.h"
 #include "shardway/device/pjrt_types.h"
 #include "xla/ffi/api/ffi.h"
@@ -67,9 +69,13 @@ TEST_P(PjrtClientTest, BuffersGoUpAndDown) {
   EXPECT_EQ(buffer->num_bytes(), 24u);
   EXPECT_THAT(buffer->dims(), ElementsAre(2, 3));
   EXPECT_THAT(Download(*buffer), ElementsAre(1, 2, 3, 4, 5, 6));
-  auto copy = client_->CopyTo(*buffer, 1);
-  ASSERT_TRUE(copy.ok()) << copy.status();
-  EXPECT_THAT(Download(**copy), ElementsAre(1, 2, 3, 4, 5, 6));
+  for (int device = 0; device < 4; ++device) {  // whether or not it is the same to the plugin
+    auto source = Upload(3, {1, 2, 3, 4, 5, 6}, {2, 3});
+    auto copy = client_->CopyTo(*source, device);
+    ASSERT_TRUE(copy.ok()) << copy.status();
+    source.reset();
+    EXPECT_THAT(Download(**copy), ElementsAre(1, 2, 3, 4, 5, 6));
+  }
   char small[4];
   EXPECT_EQ(buffer->ToHost(small, sizeof(small)).code(), absl::StatusCode::kInvalidArgument);
 }
@@ -190,19 +196,16 @@ TEST_P(PjrtClientTest, ErrorsAreValues) {
             absl::StatusCode::kUnimplemented);
 }
 
-ffi::Error DoubleIt(ffi::RunId run, int32_t device, ffi::Buffer<ffi::F32> x,
-                    ffi::ResultBuffer<ffi::F32> y) {
+ffi::Error DoubleIt(ffi::RunId run, ffi::Buffer<ffi::F32> x, ffi::ResultBuffer<ffi::F32> y) {
   if (x.typed_data()[0] < 0) return ffi::Error::InvalidArgument("negative input");
   for (size_t i = 0; i < x.element_count(); ++i) y->typed_data()[i] = 2 * x.typed_data()[i];
-  y->typed_data()[1] = static_cast<float>(run.run_id * 10 + device);
+  const comm::RunId id = comm::ParseRunId(run.run_id);
+  y->typed_data()[1] = static_cast<float>(id.launch_key * 10 + id.ordinal);
   return ffi::Error::Success();
 }
-XLA_FFI_DEFINE_HANDLER(DoubleItHandler, DoubleIt,
-                       ffi::Ffi::Bind()
-                           .Ctx<ffi::RunId>()
-                           .Ctx<ffi::DeviceOrdinal>()
-                           .Arg<ffi::Buffer<ffi::F32>>()
-                           .Ret<ffi::Buffer<ffi::F32>>());
+XLA_FFI_DEFINE_HANDLER(
+    DoubleItHandler, DoubleIt,
+    ffi::Ffi::Bind().Ctx<ffi::RunId>().Arg<ffi::Buffer<ffi::F32>>().Ret<ffi::Buffer<ffi::F32>>());
 
 // What collectives rely on: handlers are called, and learn their launch and their device.
 TEST_P(PjrtClientTest, CustomCallsReachOurHandlers) {
@@ -235,6 +238,17 @@ TEST_P(PjrtClientTest, CustomCallsReachOurHandlers) {
 
 INSTANTIATE_TEST_SUITE_P(Plugins, PjrtClientTest, ::testing::ValuesIn(kTestPlugins),
                          [](const auto& info) { return std::string(info.param.name); });
+
+TEST(CpuDevicesForTest, AreNoMoreThanCoresUnlessManyShareOne) {
+  EXPECT_EQ(CpuDevicesFor(1), 1);
+  for (int devices = 1; devices <= 16; ++devices) {
+    EXPECT_EQ(CpuDevicesFor(devices), std::min(devices, Cores()));
+  }
+  for (int devices : {17, 24, 64, 1000}) {
+    EXPECT_LE(devices, 16 * CpuDevicesFor(devices));
+    EXPECT_LE(CpuDevicesFor(devices), devices);
+  }
+}
 
 TEST(LoadPjrtPluginTest, RefusesWhatIsNoPlugin) {
   EXPECT_EQ(LoadPjrtPlugin("/no/such/plugin.so", 1, {}).status().code(),

@@ -5,6 +5,7 @@
 #include "shardway/base/logging.h"
 #include "shardway/base/raw_enum.h"
 #include "shardway/base/status_macros.h"
+#include "shardway/comm/run_id.h"
 #include "shardway/device/pjrt_types.h"
 
 namespace shardway::device {
@@ -75,7 +76,7 @@ absl::Status PjrtExecutable::Execute(const Launch& launch,
   absl::InlinedVector<PJRT_Buffer*, 16> outputs(results_.size(), nullptr);
 
   SHARDWAY_PJRT_ARGS(options, PJRT_ExecuteOptions);
-  options.launch_id = launch.launch_id;
+  options.launch_id = comm::RunIdOf(launch.launch_id, launch.device);
   options.non_donatable_input_indices = launch.non_donatable.data();
   options.num_non_donatable_input_indices = launch.non_donatable.size();
 

@@ -10,6 +10,7 @@
 #include "shardway/base/logging.h"
 #include "shardway/comm/ffi_version.h"
 #include "shardway/comm/float_mode.h"
+#include "shardway/comm/run_id.h"
 #include "shardway/wire/validate.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -45,10 +46,11 @@ struct HostCallbacks::Pending {
 
 namespace {
 
-ffi::Future Call(ffi::RunId run, int32_t device, ffi::Dictionary attributes,
-                 ffi::RemainingArgs arguments, ffi::RemainingRets results) {
+ffi::Future Call(ffi::RunId run, ffi::Dictionary attributes, ffi::RemainingArgs arguments,
+                 ffi::RemainingRets results) {
   auto pending = std::make_shared<HostCallbacks::Pending>();
-  pending->device = device;
+  const comm::RunId id = comm::ParseRunId(run.run_id);
+  pending->device = id.ordinal;
   ffi::Future future(pending->promise);
   const auto callback = attributes.get<int64_t>("callback");
   if (!callback.has_value()) {
@@ -82,18 +84,13 @@ ffi::Future Call(ffi::RunId run, int32_t device, ffi::Dictionary attributes,
   if (callbacks == nullptr) {
     pending->promise.SetError(ffi::Error::Internal("this process takes no host callbacks"));
   } else {
-    callbacks->Start(run.run_id, *callback, std::move(operands), std::move(pending));
+    callbacks->Start(id.launch_key, *callback, std::move(operands), std::move(pending));
   }
   return future;
 }
 
 XLA_FFI_DEFINE_HANDLER(CallHandler, Call,
-                       ffi::Ffi::Bind()
-                           .Ctx<ffi::RunId>()
-                           .Ctx<ffi::DeviceOrdinal>()
-                           .Attrs()
-                           .RemainingArgs()
-                           .RemainingRets());
+                       ffi::Ffi::Bind().Ctx<ffi::RunId>().Attrs().RemainingArgs().RemainingRets());
 
 }  // namespace
 
@@ -115,14 +112,14 @@ HostCallbacks::~HostCallbacks() { current.store(nullptr, std::memory_order_relea
 
 void* HostCallbacks::Handler() { return reinterpret_cast<void*>(&comm::AnyVersion<CallHandler>); }
 
-void HostCallbacks::Start(int64_t launch, int64_t callback, std::vector<std::string> operands,
+void HostCallbacks::Start(int32_t launch_key, int64_t callback, std::vector<std::string> operands,
                           std::shared_ptr<Pending> pending) {
   const int device_ordinal = pending->device;
-  const auto session = launches_->Find(static_cast<comm::LaunchId>(launch));
+  const auto session = launches_->FindByKey(launch_key);
   if (!session.has_value() || device_ordinal < 0 || device_ordinal >= topology_->num_local()) {
     pending->promise.SetError(
-        ffi::Error::Internal(absl::StrCat("a host callback came from launch ", launch, ", device ",
-                                          device_ordinal, ", which is not running")));
+        ffi::Error::Internal(absl::StrCat("a host callback came from launch ", launch_key,
+                                          ", device ", device_ordinal, ", which is not running")));
     return;
   }
   pending->session = *session;

@@ -49,7 +49,7 @@ class HostCallbacks {
 
   // One call that waits for its answer (host_callback.cc). Public for the handler alone.
   struct Pending;
-  void Start(int64_t launch, int64_t callback, std::vector<std::string> operands,
+  void Start(int32_t launch_key, int64_t callback, std::vector<std::string> operands,
              std::shared_ptr<Pending> pending);
 
  private:

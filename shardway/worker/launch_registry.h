@@ -8,6 +8,7 @@
 #include "shardway/base/ids.h"
 #include "shardway/base/mutex.h"
 #include "shardway/comm/communicator.h"
+#include "shardway/comm/run_id.h"
 
 namespace shardway::worker {
 
@@ -15,22 +16,23 @@ class LaunchRegistry {
  public:
   void Enter(comm::LaunchId launch, SessionId session) {
     MutexLock lock(mutex_);
-    sessions_[launch] = session;
+    sessions_[comm::LaunchKeyOf(launch)] = session;
   }
   void Leave(comm::LaunchId launch) {
     MutexLock lock(mutex_);
-    sessions_.erase(launch);
+    sessions_.erase(comm::LaunchKeyOf(launch));
   }
-  std::optional<SessionId> Find(comm::LaunchId launch) const {
+  std::optional<SessionId> FindByKey(int32_t key) const {
     MutexLock lock(mutex_);
-    auto it = sessions_.find(launch);
+    auto it = sessions_.find(key);
     if (it == sessions_.end()) return std::nullopt;
     return it->second;
   }
 
  private:
   mutable Mutex mutex_;
-  absl::flat_hash_map<comm::LaunchId, SessionId> sessions_ SHARDWAY_GUARDED_BY(mutex_);
+  // By the launch's key: what a handler knows.
+  absl::flat_hash_map<int32_t, SessionId> sessions_ SHARDWAY_GUARDED_BY(mutex_);
 };
 
 }  // namespace shardway::worker
