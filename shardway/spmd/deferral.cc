@@ -10,11 +10,39 @@ namespace shardway::spmd {
 namespace {
 
 constexpr double kDefaultTrips = 16;
-constexpr int kLongestWay = 16;  // operators looked at on the way to an accumulator
+constexpr int kLongestWay = 16;  // operators looked at on the way to an accumulator or a constraint
 
 bool IsWidening(const ir::Op& op) {
   const ElementType from = op.operand(0)->type.element, to = op.result()->type.element;
   return IsFloat(from) && IsFloat(to) && ElementBits(from) <= ElementBits(to);
+}
+
+// Where the user wants parts; whether it really does depends on its operands (PartialSums).
+bool MayWorkOnParts(ir::OpKind kind) {
+  switch (kind) {
+    case ir::OpKind::kAdd:
+    case ir::OpKind::kBroadcastInDim:
+    case ir::OpKind::kConcatenate:
+    case ir::OpKind::kConvert:
+    case ir::OpKind::kDivide:
+    case ir::OpKind::kDynamicSlice:
+    case ir::OpKind::kDynamicUpdateSlice:
+    case ir::OpKind::kGather:
+    case ir::OpKind::kImag:
+    case ir::OpKind::kMultiply:
+    case ir::OpKind::kNegate:
+    case ir::OpKind::kPad:
+    case ir::OpKind::kReal:
+    case ir::OpKind::kReshape:
+    case ir::OpKind::kReverse:
+    case ir::OpKind::kSelect:
+    case ir::OpKind::kSlice:
+    case ir::OpKind::kSubtract:
+    case ir::OpKind::kTranspose:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -29,7 +57,10 @@ bool IsZero(const ir::Value* v) {
 }
 
 Deferral::Deferral(const ir::Module& module, std::vector<AxisSet> unreduced)
-    : unreduced_(std::move(unreduced)), uses_(module.num_values()) {
+    : unreduced_(std::move(unreduced)),
+      any_unreduced_(std::any_of(unreduced_.begin(), unreduced_.end(),
+                                 [](AxisSet axes) { return axes != 0; })),
+      uses_(module.num_values()) {
   unreduced_.resize(module.num_values());
   Walk(*module.main()->body);
 }
@@ -37,9 +68,16 @@ Deferral::Deferral(const ir::Module& module, std::vector<AxisSet> unreduced)
 AxisSet Deferral::Unreduced(const ir::Value* v) const { return unreduced_[v->id]; }
 
 bool Deferral::IsForParts(const ir::Value* v) const {
-  const Uses& uses = uses_[v->id];
-  return uses.count == 1 && uses.user->kind == ir::OpKind::kSdyShardingConstraint &&
-         Unreduced(uses.user->result()) != 0;
+  for (int steps = 0; any_unreduced_ && steps < kLongestWay; ++steps) {
+    const Uses& uses = uses_[v->id];
+    if (uses.count != 1 || (v->def != nullptr && uses.user->parent != v->def->parent)) return false;
+    if (uses.user->kind == ir::OpKind::kSdyShardingConstraint) {
+      return Unreduced(uses.user->result()) != 0;
+    }
+    if (!MayWorkOnParts(uses.user->kind)) return false;
+    v = uses.user->result();
+  }
+  return false;
 }
 
 void Deferral::Walk(const ir::Region& region) {
@@ -142,8 +180,8 @@ const Deferral::Accumulator* Deferral::FindAccumulator(const ir::Op* op) const {
 }
 
 double Deferral::Share(const ir::Value* v) const {
+  if (IsForParts(v)) return 0;
   for (int steps = 0; steps < kLongestWay && MayWait(v); ++steps) {
-    if (IsForParts(v)) return 0;
     const ir::Op* user = uses_[v->id].user;
     if (const Accumulator* a = FindAccumulator(user)) {
       const bool stacked = user->kind == ir::OpKind::kDynamicUpdateSlice;  // as many bytes

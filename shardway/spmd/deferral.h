@@ -36,7 +36,8 @@ class Deferral {
 
   // The atoms over which the user wants `v` in parts; 0 for none.
   AxisSet Unreduced(const ir::Value* v) const;
-  // Whether all that `v` is there for is a constraint that wants its parts.
+  // Whether all that `v` is there for is a constraint that wants it in parts, or the operand of
+  // one, by way of operators that may work on parts.
   bool IsForParts(const ir::Value* v) const;
 
   // An operator whose result is the next state `index` of a loop, which does nothing else with the
@@ -69,7 +70,8 @@ class Deferral {
   std::optional<Accumulator> AccumulatorOf(const ir::Op& op, const ir::Value* state) const;
 
   std::vector<AxisSet> unreduced_;  // by Value::id
-  std::vector<Uses> uses_;          // by Value::id
+  bool any_unreduced_;
+  std::vector<Uses> uses_;  // by Value::id
   absl::flat_hash_map<const ir::Op*, Accumulator> accumulators_;
 };
 

@@ -25,7 +25,7 @@ ir::Value* CombineParts(Emitter& e, const ir::Value& v, ir::Value* parts,
 }
 
 void PartialSums::Bind(const ir::Value* v, const Local& parts) {
-  if (deferral_.MayWait(v)) {
+  if (deferral_.MayWait(v) || deferral_.IsForParts(v)) {
     values_[v] = parts;
     return;
   }

@@ -134,6 +134,16 @@ TEST(Unreduced, LinearOperatorsWorkOnTheParts) {
   EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_gather")));
 }
 
+// As jnp.stack is written.
+TEST(Unreduced, SoDoSeveralInARow) {
+  PartsProgram p;
+  ir::Value* x = p.InParts(p.Argument());
+  std::vector<ir::Value*> rows;
+  for (int i = 0; i < 2; ++i) rows.push_back(p.b.Reshape(x, std::vector<int64_t>{1, 64, 64}));
+  p.Return({p.Parts(p.b.Concatenate(rows, 0))});
+  EXPECT_THAT(p.Collectives(), IsEmpty());
+}
+
 TEST(Unreduced, OtherOperatorsWorkOnTheSum) {
   PartsProgram p;
   ir::Value* x = p.InParts(p.Argument());
