@@ -19,6 +19,20 @@ absl::Status At(const absl::Status& status, const std::string& what, const ir::L
                                    ": ", std::string(status.message())));
 }
 
+absl::Status CheckSum(const ir::SdySharding& sharding) {
+  if (sharding.unreduced.empty() || sharding.is_sum()) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      "it is unreduced over the axis \"", sharding.unreduced[0].name,
+      "\" by another reduction than a sum: reduce it before it leaves the program or the manual "
+      "region"));
+}
+
+absl::Status CheckSum(const ir::AttrDict& attributes) {
+  const ir::Attribute* a = ir::Find(attributes, "sdy.sharding");
+  const auto* sharding = a != nullptr ? a->get_if<ir::SdySharding>() : nullptr;
+  return sharding != nullptr ? CheckSum(*sharding) : absl::OkStatus();
+}
+
 absl::StatusOr<std::optional<Annotation>> AnnotationReader::Read(const ir::AttrDict& attributes,
                                                                  const ir::Type& type) const {
   if (const ir::Attribute* a = ir::Find(attributes, "sdy.sharding")) {

@@ -37,6 +37,12 @@ class AnnotationReader {
 // that propagation may split.
 uint32_t UnspecifiedDims(std::string_view backend_config);
 
+// Parts of a sum enter and leave programs and manual regions as they are (spmd/unreduced.h).
+// UNIMPLEMENTED where they are of another reduction: inside a program such a value is the whole all
+// the same, at these borders the parts would show.
+absl::Status CheckSum(const ir::SdySharding& sharding);
+absl::Status CheckSum(const ir::AttrDict& attributes);  // where they have sdy.sharding
+
 // The same fault, with what it is about and where.
 absl::Status At(const absl::Status& status, const std::string& what, const ir::Location* location);
 

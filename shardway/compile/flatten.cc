@@ -9,7 +9,9 @@
 #include "shardway/base/status_macros.h"
 #include "shardway/compile/annotations.h"
 #include "shardway/compile/approx_top_k.h"
+#include "shardway/compile/flat_program.h"
 #include "shardway/compile/manual_axes.h"
+#include "shardway/compile/manual_computation.h"
 #include "shardway/compile/mesh_of_module.h"
 #include "shardway/compile/scalar_body.h"
 #include "shardway/ir/builder.h"
@@ -24,24 +26,23 @@ using sharding::AxisSet;
 
 class Flattener {
  public:
-  Flattener(const ir::Module& module, const Request& request)
-      : from_(module), request_(request), to_(std::make_shared<ir::Module>()), cloner_(to_.get()) {}
+  Flattener(const ir::Module& module, const Request& request) : from_(module), request_(request) {}
 
   absl::StatusOr<spmd::Program> Run() {
-    SHARDWAY_ASSIGN_OR_RETURN(program_.mesh, MeshOfModule(from_, request_.num_partitions));
-    program_.num_replicas = request_.num_replicas;
-    annotations_.emplace(from_, program_.mesh);
-    to_->name = from_.name;
+    SHARDWAY_ASSIGN_OR_RETURN(out_.program().mesh, MeshOfModule(from_, request_.num_partitions));
+    out_.program().num_replicas = request_.num_replicas;
+    annotations_.emplace(from_, out_.program().mesh);
+    out_.module().name = from_.name;
     const ir::Function* main = from_.main();
     if (main == nullptr) return absl::InvalidArgumentError("the program has no function main");
-    ir::Function* flat = to_->AddFunction("main");
+    ir::Function* flat = out_.module().AddFunction("main");
     flat->is_public = true;
     flat->arg_attrs = main->arg_attrs;
     flat->result_attrs = main->result_attrs;
     flat->arg_attrs.resize(main->arguments().size());
     flat->result_attrs.resize(main->result_types.size());
     flat->result_types = main->result_types;
-    flat->location = cloner_.CloneLocation(main->location);
+    flat->location = out_.cloner().CloneLocation(main->location);
     for (size_t i = 0; i < main->arguments().size(); ++i) {
       SHARDWAY_RETURN_IF_ERROR(Argument(*main, i, flat));
     }
@@ -50,11 +51,10 @@ class Flattener {
     for (size_t i = 0; i < results.size(); ++i) {
       SHARDWAY_RETURN_IF_ERROR(Result(*main, i, flat->body, results[i]));
     }
-    ir::Builder(to_.get(), flat->body).FuncReturn(results);
-    program_.manual.resize(to_->num_values(), 0);
-    program_.module = std::move(to_);
-    if (foreign_conversions_) SHARDWAY_RETURN_IF_ERROR(InferManualAxes(program_));
-    return std::move(program_);
+    ir::Builder(&out_.module(), flat->body).FuncReturn(results);
+    spmd::Program program = std::move(out_).Finish();
+    if (foreign_conversions_) SHARDWAY_RETURN_IF_ERROR(InferManualAxes(program));
+    return program;
   }
 
  private:
@@ -80,34 +80,16 @@ class Flattener {
     return absl::StrCat(what, " of a ", op.results[i]->type.ToString());
   }
 
-  // Parts of a sum enter and leave as they are (spmd/unreduced.h). Inside a program alone a value
-  // with another reduction outstanding is the whole all the same; at its boundary the parts would
-  // show.
-  static absl::Status CheckSum(const ir::SdySharding& sharding, const std::string& what,
-                               const ir::Location* location) {
-    if (sharding.unreduced.empty() || sharding.is_sum()) return absl::OkStatus();
-    return At(
-        absl::UnimplementedError(absl::StrCat(
-            "it is unreduced over the axis \"", sharding.unreduced[0].name,
-            "\" by another reduction than a sum: reduce it before it leaves the program or the "
-            "manual region")),
-        what, location);
-  }
-  static absl::Status CheckSum(const ir::AttrDict& attributes, const std::string& what,
-                               const ir::Location* location) {
-    const ir::Attribute* a = ir::Find(attributes, "sdy.sharding");
-    const auto* sharding = a != nullptr ? a->get_if<ir::SdySharding>() : nullptr;
-    return sharding != nullptr ? CheckSum(*sharding, what, location) : absl::OkStatus();
-  }
-
   absl::Status Argument(const ir::Function& main, size_t i, ir::Function* flat) {
     const ir::Value* v = main.arguments()[i];
-    ir::Value* arg = to_->AddArgument(flat->body, v->type);
-    if (v->location != nullptr) arg->location = cloner_.CloneLocation(v->location);
-    cloner_.Bind(v, arg);
+    ir::Value* arg = out_.module().AddArgument(flat->body, v->type);
+    if (v->location != nullptr) arg->location = out_.cloner().CloneLocation(v->location);
+    out_.cloner().Bind(v, arg);
     std::optional<Annotation> annotation;
     if (i < main.arg_attrs.size()) {
-      SHARDWAY_RETURN_IF_ERROR(CheckSum(main.arg_attrs[i], NameOfArgument(*v), main.location));
+      if (absl::Status sum = CheckSum(main.arg_attrs[i]); !sum.ok()) {
+        return At(sum, NameOfArgument(*v), main.location);
+      }
       auto read = annotations_->Read(main.arg_attrs[i], v->type);
       if (!read.ok()) return At(read.status(), NameOfArgument(*v), main.location);
       annotation = *std::move(read);
@@ -115,15 +97,16 @@ class Flattener {
     if (!annotation && !Allowed(request_.allow_propagation_to_parameters, i)) {
       annotation.emplace().sharding = sharding::Sharding::Replicated(v->type.rank());
     }
-    if (annotation) program_.annotations[arg->id] = *std::move(annotation);
+    if (annotation) out_.program().annotations[arg->id] = *std::move(annotation);
     return absl::OkStatus();
   }
 
   absl::Status Result(const ir::Function& main, size_t i, ir::Region* body, ir::Value*& value) {
     std::optional<Annotation> annotation;
     if (i < main.result_attrs.size()) {
-      SHARDWAY_RETURN_IF_ERROR(
-          CheckSum(main.result_attrs[i], NameOfResult(main, i), main.location));
+      if (absl::Status sum = CheckSum(main.result_attrs[i]); !sum.ok()) {
+        return At(sum, NameOfResult(main, i), main.location);
+      }
       auto read = annotations_->Read(main.result_attrs[i], value->type);
       if (!read.ok()) return At(read.status(), NameOfResult(main, i), main.location);
       annotation = *std::move(read);
@@ -133,8 +116,8 @@ class Flattener {
     }
     // A constraint of its own, so that the boundary is laid out apart from what it returns.
     if (value->type.is_tensor()) {
-      value = Constrain(value, annotation.value_or(OpenAnnotation(value->type.rank())), body,
-                        nullptr, 0);
+      value = out_.Constrain(value, annotation.value_or(OpenAnnotation(value->type.rank())), body,
+                             nullptr, 0);
     }
     return absl::OkStatus();
   }
@@ -144,26 +127,6 @@ class Flattener {
     open.sharding = sharding::Sharding::Replicated(rank);
     open.open = ~uint32_t{0};
     return open;
-  }
-
-  ir::Value* Constrain(ir::Value* value, Annotation annotation, ir::Region* into,
-                       const ir::Location* location, AxisSet manual) {
-    ir::Op* op =
-        to_->Append(into, ir::OpKind::kSdyShardingConstraint, {&value, 1}, {&value->type, 1},
-                    location != nullptr ? UserLocation(location) : nullptr);
-    annotation.unreduced &= ~manual;  // inside a region over them parts are values of their own
-    program_.annotations[op->result()->id] = std::move(annotation);
-    SetManual(op, manual);
-    return op->result();
-  }
-
-  void SetManual(const ir::Op* op, AxisSet manual) {
-    if (manual == 0) return;
-    for (const ir::Value* v : op->results) SetManual(v, manual);
-  }
-  void SetManual(const ir::Value* v, AxisSet manual) {
-    if (program_.manual.size() <= v->id) program_.manual.resize(v->id + 1, 0);
-    program_.manual[v->id] = manual;
   }
 
   // Appends the operators of `region` (arguments bound) and returns what its terminator's operands
@@ -177,13 +140,13 @@ class Flattener {
         case ir::OpKind::kReturn:
         case ir::OpKind::kSdyReturn: {
           std::vector<ir::Value*> values;
-          for (const ir::Value* v : op->operands) values.push_back(cloner_.Map(v));
+          for (const ir::Value* v : op->operands) values.push_back(out_.cloner().Map(v));
           return values;
         }
         default:
           SHARDWAY_RETURN_IF_ERROR(Visit(*op, into, manual, depth));
       }
-      if (to_->num_ops() > kMaxOps) {
+      if (out_.module().num_ops() > kMaxOps) {
         return absl::ResourceExhaustedError(absl::StrCat("the program has more than ", kMaxOps,
                                                          " operators with its calls inlined"));
       }
@@ -200,7 +163,10 @@ class Flattener {
       case ir::OpKind::kSdyNamedComputation:
         return InlineRegion(op, *op.regions[0], into, manual, depth);
       case ir::OpKind::kSdyManualComputation:
-        return ManualComputation(op, into, manual, depth);
+        return WriteManualComputation(op, into, manual, *annotations_, out_,
+                                      [&](const ir::Region& body, AxisSet inside) {
+                                        return Inline(body, into, inside, depth + 1);
+                                      });
       case ir::OpKind::kSdyShardingConstraint:
       case ir::OpKind::kSdyReshard: {
         auto annotation = annotations_->OfConstraint(op);
@@ -211,12 +177,12 @@ class Flattener {
         return ConstraintOp(op, *std::move(annotation), into, manual);
       }
       case ir::OpKind::kSdyDataFlowEdge:
-        cloner_.Bind(op.result(), cloner_.Map(op.operand(0)));
+        out_.cloner().Bind(op.result(), out_.cloner().Map(op.operand(0)));
         return absl::OkStatus();
       case ir::OpKind::kSdyShardingGroup:
         return ShardingGroup(op);
       case ir::OpKind::kSdyConstant: {
-        ir::Op* copy = Copy(op, into, manual);
+        ir::Op* copy = out_.Copy(op, into, manual);
         copy->kind = ir::OpKind::kConstant;
         return absl::OkStatus();
       }
@@ -233,18 +199,18 @@ class Flattener {
 
   absl::Status ConstraintOp(const ir::Op& op, std::optional<Annotation> annotation,
                             ir::Region* into, AxisSet manual) {
-    ir::Value* v = cloner_.Map(op.operand(0));
-    if (annotation) v = Constrain(v, *std::move(annotation), into, op.location, manual);
-    cloner_.Bind(op.result(), v);
+    ir::Value* v = out_.cloner().Map(op.operand(0));
+    if (annotation) v = out_.Constrain(v, *std::move(annotation), into, op.location, manual);
+    out_.cloner().Bind(op.result(), v);
     return absl::OkStatus();
   }
 
   // No operator of the flat program: a group of values there.
   absl::Status ShardingGroup(const ir::Op& op) {
-    const ir::Value* v = cloner_.Map(op.operand(0));
-    const auto [at, first] = groups_.try_emplace(op.Int("group_id"), program_.groups.size());
-    if (first) program_.groups.emplace_back();
-    std::vector<const ir::Value*>& group = program_.groups[at->second];
+    const ir::Value* v = out_.cloner().Map(op.operand(0));
+    const auto [at, first] = groups_.try_emplace(op.Int("group_id"), out_.program().groups.size());
+    if (first) out_.program().groups.emplace_back();
+    std::vector<const ir::Value*>& group = out_.program().groups[at->second];
     if (!group.empty() && group[0]->type.dims != v->type.dims) {
       return absl::InvalidArgumentError(absl::StrCat(
           "the sharding group ", op.Int("group_id"), " at ", op.location->ToString(),
@@ -252,20 +218,6 @@ class Flattener {
     }
     group.push_back(v);
     return absl::OkStatus();
-  }
-
-  // A function of JAX's own (jnp.roll) has no line of the user's inside: that of the call is taken.
-  const ir::Location* UserLocation(const ir::Location* location) {
-    if (caller_ == nullptr || location == nullptr || !location->file.empty()) {
-      return cloner_.CloneLocation(location);
-    }
-    const ir::Location*& here = called_from_[{location, caller_}];
-    if (here == nullptr) {
-      ir::Location of_caller = *caller_;
-      of_caller.name = location->name;
-      here = to_->AddLocation(std::move(of_caller));
-    }
-    return here;
   }
 
   absl::Status Call(const ir::Op& op, std::string_view callee, ir::Region* into, AxisSet manual,
@@ -279,10 +231,10 @@ class Flattener {
       return absl::InvalidArgumentError(absl::StrCat("the function @", f->name, " calls itself"));
     }
     stack_.push_back(f);
-    const ir::Location* const outer = caller_;
-    if (!op.location->file.empty()) caller_ = op.location;
+    const ir::Location* const outer = out_.caller();
+    if (!op.location->file.empty()) out_.set_caller(op.location);
     SHARDWAY_RETURN_IF_ERROR(InlineRegion(op, *f->body, into, manual, depth));
-    caller_ = outer;
+    out_.set_caller(outer);
     stack_.pop_back();
     return absl::OkStatus();
   }
@@ -295,105 +247,26 @@ class Flattener {
                        " has another number of operands than its callee"));
     }
     for (size_t i = 0; i < op.operands.size(); ++i) {
-      cloner_.Bind(region.arguments[i], cloner_.Map(op.operand(i)));
+      out_.cloner().Bind(region.arguments[i], out_.cloner().Map(op.operand(i)));
     }
     SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
                               Inline(region, into, manual, depth + 1));
-    for (size_t i = 0; i < op.results.size(); ++i) cloner_.Bind(op.result(i), results[i]);
+    for (size_t i = 0; i < op.results.size(); ++i) out_.cloner().Bind(op.result(i), results[i]);
     return absl::OkStatus();
-  }
-
-  absl::Status ManualComputation(const ir::Op& op, ir::Region* into, AxisSet outer, int depth) {
-    const auto* in = PerValue(op, "in_shardings");
-    const auto* out = PerValue(op, "out_shardings");
-    const ir::Attribute* axes = op.Find("manual_axes");
-    const auto* names = axes != nullptr ? axes->get_if<ir::SdyManualAxes>() : nullptr;
-    if (in == nullptr || out == nullptr || names == nullptr || in->size() != op.operands.size() ||
-        out->size() != op.results.size()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the manual computation at ", op.location->ToString(), " lacks shardings or axes"));
-    }
-    AxisSet added = 0;
-    if (!in->empty() || !out->empty()) {
-      auto set =
-          annotations_->meshes().ToSet(!in->empty() ? in->front() : out->front(), names->axes);
-      if (!set.ok()) return At(set.status(), "manual computation", op.location);
-      added = *set & ~outer;
-    }
-    const ir::Region& body = *op.regions[0];
-    for (size_t i = 0; i < op.operands.size(); ++i) {
-      const std::string name = absl::StrCat("operand ", i, " of the manual computation");
-      SHARDWAY_RETURN_IF_ERROR(CheckSum((*in)[i], name, op.location));
-      auto annotation = annotations_->meshes().ToAnnotation((*in)[i], op.operand(i)->type.rank());
-      if (!annotation.ok()) return At(annotation.status(), name, op.location);
-      ir::Value* whole =
-          Constrain(cloner_.Map(op.operand(i)), *std::move(annotation), into, op.location, outer);
-      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * part,
-                                Convert(whole, body.arguments[i]->type, spmd::kFullToShard, added,
-                                        outer | added, into, op.location));
-      cloner_.Bind(body.arguments[i], part);
-    }
-    SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
-                              Inline(body, into, outer | added, depth + 1));
-    for (size_t i = 0; i < op.results.size(); ++i) {
-      const std::string name = absl::StrCat("result ", i, " of the manual computation");
-      SHARDWAY_RETURN_IF_ERROR(CheckSum((*out)[i], name, op.location));
-      auto annotation = annotations_->meshes().ToAnnotation((*out)[i], op.result(i)->type.rank());
-      if (!annotation.ok()) return At(annotation.status(), name, op.location);
-      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * whole,
-                                Convert(results[i], op.result(i)->type, spmd::kShardToFull, added,
-                                        outer, into, op.location));
-      annotation->unreduced &= ~outer;
-      program_.annotations[whole->id] = *std::move(annotation);
-      cloner_.Bind(op.result(i), whole);
-    }
-    return absl::OkStatus();
-  }
-
-  static const std::vector<ir::SdySharding>* PerValue(const ir::Op& op, std::string_view name) {
-    const ir::Attribute* a = op.Find(name);
-    const auto* values = a != nullptr ? a->get_if<ir::SdyPerValue>() : nullptr;
-    return values != nullptr ? &values->shardings : nullptr;
-  }
-
-  // A conversion between a whole value and its parts, of which every dimension must hold some
-  // number.
-  absl::StatusOr<ir::Value*> Convert(ir::Value* v, const ir::Type& type, std::string_view target,
-                                     AxisSet axes, AxisSet manual_after, ir::Region* into,
-                                     const ir::Location* location) {
-    if (!type.is_tensor() && !v->type.is_tensor()) return v;
-    const ir::Type& full = target == spmd::kFullToShard ? v->type : type;
-    const ir::Type& shard = target == spmd::kFullToShard ? type : v->type;
-    bool fits = full.is_tensor() && shard.is_tensor() && full.rank() == shard.rank() &&
-                full.element == shard.element;
-    for (int d = 0; fits && d < full.rank(); ++d) {
-      fits = shard.dims[d] == 0 ? full.dims[d] == 0 : full.dims[d] % shard.dims[d] == 0;
-    }
-    if (!fits) {
-      return absl::InvalidArgumentError(absl::StrCat("the manual region at ", location->ToString(),
-                                                     ": ", shard.ToString(), " is no part of ",
-                                                     full.ToString()));
-    }
-    ir::Op* op =
-        to_->Append(into, ir::OpKind::kCustomCall, {&v, 1}, {&type, 1}, UserLocation(location));
-    ir::Set(op->attributes, "call_target_name", std::string(target));
-    program_.conversions[op] = axes;
-    SetManual(op, manual_after);
-    return op->result();
   }
 
   absl::Status ControlFlow(const ir::Op& op, ir::Region* into, AxisSet manual, int depth) {
-    ir::Op* copy = Copy(op, into, manual);
+    ir::Op* copy = out_.Copy(op, into, manual);
     for (const ir::Region* region : op.regions) {
-      ir::Region* inner = to_->AddRegion(copy);
+      ir::Region* inner = out_.module().AddRegion(copy);
       for (const ir::Value* v : region->arguments) {
-        ir::Value* arg = to_->AddArgument(inner, v->type);
-        if (manual != 0) SetManual(arg, manual);
-        cloner_.Bind(v, arg);
+        ir::Value* arg = out_.module().AddArgument(inner, v->type);
+        if (manual != 0) out_.SetManual(arg, manual);
+        out_.cloner().Bind(v, arg);
       }
       SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
                                 Inline(*region, inner, manual, depth + 1));
-      ir::Builder(to_.get(), inner).Return(results);
+      ir::Builder(&out_.module(), inner).Return(results);
     }
     return absl::OkStatus();
   }
@@ -403,8 +276,8 @@ class Flattener {
     const bool conversion = target == spmd::kFullToShard || target == spmd::kShardToFull;
     if (IsApproxTopK(op)) {
       SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Op*> made,
-                                LowerApproxTopK(from_, op, into, *to_, cloner_));
-      for (const ir::Op* one : made) SetManual(one, manual);
+                                LowerApproxTopK(from_, op, into, out_.module(), out_.cloner()));
+      for (const ir::Op* one : made) out_.SetManual(one, manual);
       return absl::OkStatus();
     }
     if (target == "CustomSPMDPartitioning") {
@@ -439,12 +312,13 @@ class Flattener {
     // The manual axes of the region stand in the sharding of its inner side: that of the first
     // conversion, and of the constraint before the second (see manual_axes.h).
     foreign_conversions_ = true;
-    ir::Value* v = cloner_.Map(op.operand(0));
+    ir::Value* v = out_.cloner().Map(op.operand(0));
     const AxisSet axes = target == spmd::kFullToShard ? (*annotation)->manual : 0;
-    SHARDWAY_ASSIGN_OR_RETURN(ir::Value * result,
-                              Convert(v, op.result()->type, target, axes, 0, into, op.location));
-    if (target == spmd::kShardToFull) program_.annotations[result->id] = **std::move(annotation);
-    cloner_.Bind(op.result(), result);
+    SHARDWAY_ASSIGN_OR_RETURN(
+        ir::Value * result, out_.Convert(v, op.result()->type, target, axes, 0, into, op.location));
+    if (target == spmd::kShardToFull)
+      out_.program().annotations[result->id] = **std::move(annotation);
+    out_.cloner().Bind(op.result(), result);
     return absl::OkStatus();
   }
 
@@ -454,9 +328,10 @@ class Flattener {
           std::string(ir::OpKindName(op.kind)), " at ", op.location->ToString(),
           " is what Shardy's own partitioner makes; hand over the program before it has run"));
     }
-    ir::Op* copy = Copy(op, into, manual);
+    ir::Op* copy = out_.Copy(op, into, manual);
     for (const ir::Region* region : op.regions) {
-      SHARDWAY_RETURN_IF_ERROR(CopyScalarBody(from_, *region, to_->AddRegion(copy), *to_, cloner_));
+      SHARDWAY_RETURN_IF_ERROR(CopyScalarBody(from_, *region, out_.module().AddRegion(copy),
+                                              out_.module(), out_.cloner()));
     }
     if (op.kind == ir::OpKind::kConcatenate) spmd::SeeThroughSlices(*copy);
     // An annotation on a result of any operator.
@@ -472,37 +347,19 @@ class Flattener {
           return At(annotation.status(), NameOfResult(name, op, i), op.location);
         }
         if (!annotation->maximal)
-          program_.annotations[copy->result(i)->id] = *std::move(annotation);
+          out_.program().annotations[copy->result(i)->id] = *std::move(annotation);
       }
     }
     return absl::OkStatus();
   }
 
-  // The operator itself, without its regions.
-  ir::Op* Copy(const ir::Op& op, ir::Region* into, AxisSet manual) {
-    std::vector<ir::Value*> operands;
-    std::vector<ir::Type> types;
-    for (const ir::Value* v : op.operands) operands.push_back(cloner_.Map(v));
-    for (const ir::Value* v : op.results) types.push_back(v->type);
-    ir::Op* copy = to_->Append(into, op.kind, operands, types, UserLocation(op.location));
-    copy->attributes = op.attributes;
-    for (size_t i = 0; i < op.results.size(); ++i) cloner_.Bind(op.result(i), copy->result(i));
-    SetManual(copy, manual);
-    return copy;
-  }
-
   const ir::Module& from_;
   const Request& request_;
-  std::shared_ptr<ir::Module> to_;
-  ir::Cloner cloner_;
+  FlatProgram out_;
   std::optional<AnnotationReader> annotations_;
   std::vector<const ir::Function*> stack_;
-  const ir::Location* caller_ = nullptr;  // the innermost call around with a line of the user's
-  absl::flat_hash_map<std::pair<const ir::Location*, const ir::Location*>, const ir::Location*>
-      called_from_;
-  absl::flat_hash_map<int64_t, size_t> groups_;  // id → index in program_.groups
+  absl::flat_hash_map<int64_t, size_t> groups_;  // id → index in out_.program().groups
   bool foreign_conversions_ = false;
-  spmd::Program program_;
 };
 
 }  // namespace
