@@ -165,6 +165,7 @@ def test_linear_operators_work_on_parts(mesh: Mesh) -> None:
         lambda a: a.T,
         lambda a: a.reshape(8, 3),
         lambda a: jnp.concatenate([a, a], 1),
+        lambda a: jnp.stack([a, a]),
         lambda a: jax.lax.slice(a, (1, 0), (3, 5)),
         lambda a: jax.lax.reduce_sum(a, [0]),
         lambda a: jax.lax.broadcast_in_dim(a, (2, 4, 6), (1, 2)),

@@ -138,8 +138,8 @@ TEST(Unreduced, LinearOperatorsWorkOnTheParts) {
 TEST(Unreduced, SoDoSeveralInARow) {
   PartsProgram p;
   ir::Value* x = p.InParts(p.Argument());
-  std::vector<ir::Value*> rows;
-  for (int i = 0; i < 2; ++i) rows.push_back(p.b.Reshape(x, std::vector<int64_t>{1, 64, 64}));
+  const std::vector<int64_t> row = {1, 64, 64};
+  ir::Value* rows[] = {p.b.Reshape(x, row), p.b.Reshape(x, row)};
   p.Return({p.Parts(p.b.Concatenate(rows, 0))});
   EXPECT_THAT(p.Collectives(), IsEmpty());
 }
