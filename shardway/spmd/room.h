@@ -127,6 +127,7 @@ OpRule TriangularSolveRule(const ir::Op&);
 LocalResults EmitRng(LocalOp&);
 OpRule RngBitGeneratorRule(const ir::Op&);
 LocalResults EmitRngBitGenerator(LocalOp&);
+OpRule HostTransferRule(const ir::Op&);
 LocalResults EmitHostTransfer(LocalOp&);
 OpRule FftRule(const ir::Op&);
 LocalResults EmitFft(LocalOp&);

@@ -33,7 +33,7 @@ const Room& RoomOf(ir::OpKind kind) {
   static constexpr Room kTriangularSolve = {TriangularSolveRule, EmitAsIs};
   static constexpr Room kRng = {ReplicatedRule, EmitRng};
   static constexpr Room kRngBitGenerator = {RngBitGeneratorRule, EmitRngBitGenerator};
-  static constexpr Room kHostTransfer = {ReplicatedRule, EmitHostTransfer};
+  static constexpr Room kHostTransfer = {HostTransferRule, EmitHostTransfer};
   static constexpr Room kFft = {FftRule, EmitFft, FftExchange};
 
   using K = ir::OpKind;
