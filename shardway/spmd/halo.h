@@ -45,6 +45,8 @@ struct HaloMove {
   int64_t at = 0;  // in the receiver's window
 };
 
+// A part may send to itself where the round is a permute anyway: then no part needs its own tile
+// any more once the round is sent.
 struct HaloRound {
   bool local = false;           // every part keeps a stretch of its own tile: no permute
   int64_t length = 0;           // of what travels
@@ -70,8 +72,9 @@ HaloPlan PlanHalo(const HaloNeeds& needs, absl::Span<const int64_t> tiles);
 
 // The window of this device: `shards` (one for each source, of one element type and of the same
 // sizes in all other dimensions), split over `axes` along `dim`. What no piece covers is `fill`, a
-// scalar; undefined where that is null.
+// scalar; undefined where that is null. With a `stride` only every so many-th element of the
+// window.
 ir::Value* EmitHalo(Emitter& e, const HaloPlan& plan, absl::Span<ir::Value* const> shards, int dim,
-                    const AxisList& axes, ir::Value* fill);
+                    const AxisList& axes, ir::Value* fill, int64_t stride = 1);
 
 }  // namespace shardway::spmd

@@ -31,19 +31,26 @@ bool IsZero(const ir::Value* scalar) {
 class HaloEmitter {
  public:
   HaloEmitter(Emitter& e, const HaloPlan& plan, absl::Span<ir::Value* const> shards, int dim,
-              const AxisList& axes, ir::Value* fill)
-      : e_(e), b_(e.b()), plan_(plan), shards_(shards), dim_(dim), axes_(axes), fill_(fill) {}
+              const AxisList& axes, ir::Value* fill, int64_t stride)
+      : e_(e),
+        b_(e.b()),
+        plan_(plan),
+        shards_(shards),
+        dim_(dim),
+        axes_(axes),
+        fill_(fill),
+        stride_(stride) {}
 
   ir::Value* Emit() {
     for (const HaloRound& round : plan_.rounds) {
       arrived_.push_back(round.local ? Keep(round) : Exchange(round));
     }
     FindCover();
-    if (arrived_.empty()) return Background();
+    if (arrived_.empty()) return Thin(Background());
     if (fill_ == nullptr || whole_cover_) {
-      if (Order() && FindStarts()) return Run();
+      if (Order() && FindStarts()) return ThinRun();
     }
-    return Pieces();
+    return Thin(Pieces());
   }
 
  private:
@@ -59,14 +66,16 @@ class HaloEmitter {
     return fill_ != nullptr ? b_.BroadcastInDim(fill_, type.dims, {}) : b_.SplatInt(type, 0);
   }
 
-  ir::Value* Slice(ir::Value* x, int64_t start, int64_t length) {
-    if (start == 0 && length == x->type.dims[dim_]) return x;
-    std::vector<int64_t> starts(x->type.rank());
+  ir::Value* Slice(ir::Value* x, int64_t start, int64_t length, int64_t stride = 1) {
+    if (start == 0 && length == x->type.dims[dim_] && stride == 1) return x;
+    std::vector<int64_t> starts(x->type.rank()), strides(x->type.rank(), 1);
     std::vector<int64_t> limits(x->type.dims.begin(), x->type.dims.end());
     starts[dim_] = start;
     limits[dim_] = start + length;
-    return b_.Slice(x, starts, limits);
+    strides[dim_] = stride;
+    return b_.Slice(x, starts, limits, strides);
   }
+  ir::Value* Thin(ir::Value* window) { return Slice(window, 0, plan_.width, stride_); }
   ir::Value* SliceAt(ir::Value* x, const PartNumbers& start, int64_t length) {
     if (const auto same = SameForAll(start)) return Slice(x, *same, length);
     std::vector<ir::Value*> starts(x->type.rank(),
@@ -210,6 +219,27 @@ class HaloEmitter {
     return true;
   }
 
+  // With a stride, and all windows at the same place inside the run: each of its stretches is
+  // thinned out before they are put together, so that the whole window is never there.
+  ir::Value* ThinRun() {
+    int64_t total = 0;
+    for (const Arrived& arrived : arrived_) total += arrived.length;
+    const auto start = SameForAll(starts_);
+    if (stride_ == 1 || fill_ != nullptr || !start || *start < 0 || *start + plan_.width > total)
+      return Thin(Run());
+    std::vector<ir::Value*> run;
+    int64_t begin = -*start;  // of a stretch, in the window
+    for (size_t r : order_) {
+      const int64_t end = begin + arrived_[r].length;
+      const int64_t from = sharding::CeilDiv(std::max<int64_t>(begin, 0), stride_) * stride_;
+      const int64_t limit = std::min(end, plan_.width);
+      if (from < limit)
+        run.push_back(Slice(arrived_[r].value, from - begin, limit - from, stride_));
+      begin = end;
+    }
+    return run.size() == 1 ? run[0] : b_.Concatenate(run, dim_);
+  }
+
   ir::Value* Run() {
     int64_t total = 0;
     for (const Arrived& arrived : arrived_) total += arrived.length;
@@ -335,6 +365,7 @@ class HaloEmitter {
   const int dim_;
   const AxisList& axes_;
   ir::Value* const fill_;
+  const int64_t stride_;
   std::vector<Arrived> arrived_;                    // by round
   std::vector<std::pair<int64_t, int64_t>> cover_;  // by part
   bool whole_cover_ = true;
@@ -345,8 +376,8 @@ class HaloEmitter {
 }  // namespace
 
 ir::Value* EmitHalo(Emitter& e, const HaloPlan& plan, absl::Span<ir::Value* const> shards, int dim,
-                    const AxisList& axes, ir::Value* fill) {
-  return HaloEmitter(e, plan, shards, dim, axes, fill).Emit();
+                    const AxisList& axes, ir::Value* fill, int64_t stride) {
+  return HaloEmitter(e, plan, shards, dim, axes, fill, stride).Emit();
 }
 
 }  // namespace shardway::spmd

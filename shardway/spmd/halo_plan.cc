@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "shardway/spmd/costs.h"
@@ -81,6 +82,27 @@ std::vector<HaloRound> FirstFit(std::vector<HaloMove> moves, int parts) {
   return rounds;
 }
 
+// What parts keep of their own tiles goes with the rounds, as far as all of it finds a place there
+// that makes none longer; nullopt where it does not.
+std::optional<std::vector<HaloRound>> WithKept(std::vector<HaloRound> rounds,
+                                               const std::vector<HaloMove>& moves,
+                                               absl::Span<const int64_t> tiles) {
+  for (const HaloMove& move : moves) {
+    if (move.from != move.to) continue;
+    if (tiles[move.source] == kHeldWhole) return std::nullopt;
+    auto fits = [&](const HaloRound& round) {
+      return move.length <= round.length &&
+             std::none_of(round.moves.begin(), round.moves.end(), [&](const HaloMove& other) {
+               return other.from == move.from || other.to == move.to || other.source != move.source;
+             });
+    };
+    const auto place = std::find_if(rounds.begin(), rounds.end(), fits);
+    if (place == rounds.end()) return std::nullopt;
+    place->moves.push_back(move);
+  }
+  return rounds;
+}
+
 int64_t Sent(const std::vector<HaloRound>& rounds) {
   int64_t sent = 0;
   for (const HaloRound& round : rounds) sent += round.local ? 0 : round.length;
@@ -119,6 +141,10 @@ HaloPlan PlanHalo(const HaloNeeds& needs, absl::Span<const int64_t> tiles) {
   if (std::vector<HaloRound> fit = FirstFit(moves, plan.parts);
       std::pair(Sent(fit), fit.size()) < std::pair(Sent(shifts), shifts.size())) {
     shifts = std::move(fit);
+  }
+  if (auto rounds = WithKept(shifts, moves, tiles)) {
+    plan.rounds = *std::move(rounds);
+    return plan;
   }
   for (HaloRound& round : shifts) plan.rounds.push_back(std::move(round));
   return plan;

@@ -167,6 +167,26 @@ TEST(Reverse, IsOnePermuteWhereTilesAreEven) {
               ElementsAre(HasSubstr("{0→3, 1→2, 2→1, 3→0} over axes [1]")));
 }
 
+// A part that has a stretch itself gets it in the round of the others: its tile is not needed
+// after.
+TEST(Reverse, WhatAPartKeepsGoesWithTheRest) {
+  Shift p;
+  ir::Value* x = p.Argument({15, 4}, Sharding{{kY, {}}});
+  EXPECT_THAT(p.Sent(p.Reverse(x, 0)),
+              ElementsAre(HasSubstr("{0→3, 1→2, 2→1, 3→0}"), HasSubstr("{0→2, 1→1, 2→0}")));
+  EXPECT_THAT(p.Text(Backend::kFfi), Not(HasSubstr("select")));
+}
+
+// Of the elements between two that are taken nothing is put together.
+TEST(Slice, ThinsOutBeforeItJoins) {
+  Shift p;
+  ir::Value* x = p.Argument({32, 4}, Sharding{{kY, {}}});
+  EXPECT_THAT(p.Sent(p.b.Slice(x, {2, 0}, {32, 4}, {2, 1})),
+              ElementsAre(HasSubstr("f32[1,4] shift -1")));
+  EXPECT_THAT(p.Text(Backend::kFfi),
+              HasSubstr("(tensor<3x4xf32>, tensor<1x4xf32>) -> tensor<4x4xf32>"));
+}
+
 TEST(Slice, SendsNothingWhereTilesStay) {
   Shift p;
   ir::Value* x = p.Argument({16, 4}, Sharding{{kY, {}}});

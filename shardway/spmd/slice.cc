@@ -34,17 +34,22 @@ double SliceExchange(const ir::Op& op, const OpRule& rule, const FactorAxes& axe
 }
 
 LocalResults EmitSlice(LocalOp& local) {
-  const Fetched fetched = FetchWindows(local, 0, SliceWindows(local.op), nullptr);
+  const Fetched fetched = FetchWindows(local, 0, SliceWindows(local.op), nullptr, /*strided=*/true);
   local.operands[0] = fetched.value;
   ir::AttrDict attributes = local.op.attributes;
   std::vector<int64_t> starts = local.op.IntList("start_indices");
   std::vector<int64_t> limits = local.op.IntList("limit_indices");
+  std::vector<int64_t> strides = local.op.IntList("strides");
   for (size_t d = 0; d < limits.size(); ++d) {
-    if (fetched.dims[d]) starts[d] = 0;
+    if (fetched.dims[d]) {
+      starts[d] = 0;
+      strides[d] = 1;
+    }
     if (!local.operand_shardings[0].dims[d].empty()) limits[d] = fetched.value->type.dims[d];
   }
   ir::Set(attributes, "start_indices", std::move(starts));
   ir::Set(attributes, "limit_indices", std::move(limits));
+  ir::Set(attributes, "strides", std::move(strides));
   return EmitWith(local, std::move(attributes));
 }
 

@@ -42,7 +42,8 @@ double ExchangeCost(const ir::Type& operand, const TensorFactors& tensor, const 
   return cost;
 }
 
-Fetched FetchWindows(const LocalOp& local, int index, const Windows& windows, ir::Value* fill) {
+Fetched FetchWindows(const LocalOp& local, int index, const Windows& windows, ir::Value* fill,
+                     bool strided) {
   Fetched fetched{local.operands[index], {}};
   fetched.dims.resize(windows.size());
   const TensorFactors& tensor = local.rule.operands[index];
@@ -52,7 +53,8 @@ Fetched FetchWindows(const LocalOp& local, int index, const Windows& windows, ir
     const AxisList& axes = local.axes[f];
     LocalWindow plan = PlanWindow(*windows[d], local.parts(f));
     const int dim = static_cast<int>(d);
-    ir::Value* x = EmitHalo(local.e, plan.halo, {&fetched.value, 1}, dim, axes, fill);
+    ir::Value* x = EmitHalo(local.e, plan.halo, {&fetched.value, 1}, dim, axes, fill,
+                            strided ? windows[d]->stride : 1);
     fetched.value = DilateWindow(local.e, plan, windows[d]->base_dilation, x, dim, axes, fill);
     fetched.dims[d] = std::move(plan);
   }

@@ -28,7 +28,9 @@ struct Fetched {
   std::vector<std::optional<LocalWindow>> dims;  // of the dimensions that are split
 };
 // Operand `index` of `local`, with the windows of its split window factors; what they reach beyond
-// the tensor, and the holes of windows with phases, are `fill` (undefined where null).
-Fetched FetchWindows(const LocalOp& local, int index, const Windows& windows, ir::Value* fill);
+// the tensor, and the holes of windows with phases, are `fill` (undefined where null). `strided`:
+// of windows of one element only those elements that the strides take.
+Fetched FetchWindows(const LocalOp& local, int index, const Windows& windows, ir::Value* fill,
+                     bool strided = false);
 
 }  // namespace shardway::spmd
