@@ -168,10 +168,11 @@ bool Deferral::MayBeLinear(const ir::Op& op) const {
   }
 }
 
-bool Deferral::MayWait(const ir::Value* v) const {
+const ir::Op* Deferral::WaitsFor(const ir::Value* v) const {
   const Uses& uses = uses_[v->id];
-  return v->def != nullptr && uses.count == 1 && uses.user->parent == v->def->parent &&
-         MayBeLinear(*uses.user);
+  const bool may = v->def != nullptr && uses.count == 1 && uses.user->parent == v->def->parent &&
+                   MayBeLinear(*uses.user);
+  return may ? uses.user : nullptr;
 }
 
 const Deferral::Accumulator* Deferral::FindAccumulator(const ir::Op* op) const {

@@ -29,7 +29,9 @@ class Deferral {
   explicit Deferral(const ir::Module& module, std::vector<AxisSet> unreduced = {});
 
   // Whether the only use of `v` is by an operator of the same region that may be done on parts.
-  bool MayWait(const ir::Value* v) const;
+  bool MayWait(const ir::Value* v) const { return WaitsFor(v) != nullptr; }
+  // That operator; null where there is none.
+  const ir::Op* WaitsFor(const ir::Value* v) const;
   // Whether `op` may be done on parts of one of its operands (additions: of both) where that saves
   // sums.
   bool MayBeLinear(const ir::Op& op) const;

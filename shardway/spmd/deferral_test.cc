@@ -36,6 +36,19 @@ TEST(Deferral, WhatIsWantedSplitIsScattered) {
   EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("reduce_scatter sum")));
 }
 
+// Scaled, a sum is as large as before: what scales it runs on the sum.
+TEST(Deferral, NothingWaitsForScalingAlone) {
+  TestProgram p;
+  ir::Value* a = p.Argument({64, 64}, Sharding{{{}, kX}});
+  ir::Value* b = p.Argument({64, 64}, Sharding{{kX, {}}});
+  ir::Value* half = p.b.Splat(TestProgram::F32({64, 64}), 0.5);
+  ir::Value* r = p.b.Binary(ir::OpKind::kMultiply, half, Dot(p.b, a, b, 1, 0, {64, 64}));
+  p.Annotate(r, Sharding::Replicated(2));
+  p.Return({r});
+  const std::string text = p.Text(Backend::kFfi);
+  EXPECT_LT(text.find("all_reduce"), text.find("multiply"));
+}
+
 TEST(Deferral, WhatIsNotLinearIsReducedBefore) {
   TestProgram p;
   ir::Value* a = p.Argument({64, 64}, Sharding{{{}, kX}});
@@ -125,7 +138,7 @@ TEST(Deferral, AStackOfSumsIsSummedAtOnce) {
       EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_reduce sum f32[10,64,64]")));
       EXPECT_EQ(OutsideLoops(p.device), 1);
     } else {
-      EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_reduce sum f32[1,64,64]")));
+      EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_reduce sum f32[64,64]")));
       EXPECT_EQ(OutsideLoops(p.device), 0);
     }
   }

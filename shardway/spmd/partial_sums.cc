@@ -11,6 +11,11 @@
 #include "shardway/spmd/room.h"
 
 namespace shardway::spmd {
+namespace {
+
+constexpr int kLongestWay = 16;  // operators looked at for what is gained by waiting
+
+}  // namespace
 
 ir::Value* CombineParts(Emitter& e, const ir::Value& v, ir::Value* parts,
                         collective::Reduction reduction, AxisSet pending, Sharding& sharding,
@@ -24,8 +29,32 @@ ir::Value* CombineParts(Emitter& e, const ir::Value& v, ir::Value* parts,
   return parts;
 }
 
+bool PartialSums::Gains(const ir::Value* v, AxisSet pending) const {
+  const AxisSet split = values_.Decided(v).used();
+  for (int steps = 0; steps < kLongestWay; ++steps) {
+    const ir::Op* user = deferral_.WaitsFor(v);
+    if (user == nullptr) return false;
+    switch (user->kind) {
+      case ir::OpKind::kMultiply:
+      case ir::OpKind::kDivide:
+      case ir::OpKind::kNegate:
+      case ir::OpKind::kTranspose:
+      case ir::OpKind::kReshape:
+      case ir::OpKind::kBroadcastInDim:
+      case ir::OpKind::kConvert:
+      case ir::OpKind::kSdyShardingConstraint:
+        break;
+      default:
+        return true;
+    }
+    v = user->result();
+    if ((values_.Decided(v).used() & pending & ~split) != 0) return true;
+  }
+  return true;
+}
+
 void PartialSums::Bind(const ir::Value* v, const Local& parts) {
-  if (deferral_.MayWait(v) || deferral_.IsForParts(v)) {
+  if ((deferral_.MayWait(v) && Gains(v, parts.pending)) || deferral_.IsForParts(v)) {
     values_[v] = parts;
     return;
   }

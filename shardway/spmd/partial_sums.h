@@ -33,7 +33,8 @@ class PartialSums {
   absl::StatusOr<ir::Value*> Get(const ir::Value* v, const Sharding& want, AxisSet axes,
                                  const ir::Op& user, size_t index);
 
-  // `v` is computed as `parts`: they wait for its only use where that may be done on parts.
+  // `v` is computed as `parts`: they wait for its only use where that may be done on parts and
+  // something is gained by it.
   void Bind(const ir::Value* v, const Local& parts);
   // How often a sum is combined for each time that it is computed.
   double Share(const ir::Value* v) const { return deferral_.Share(v); }
@@ -53,6 +54,10 @@ class PartialSums {
   absl::StatusOr<ir::Value*> FirstParts(const ir::Op& loop, size_t index, const ir::Value* next);
 
  private:
+  // Whether it is worth while to let `v`, partial over `pending`, wait: somewhere on its way sums
+  // meet, are summed once more, or are wanted split over these axes. Scaling alone is cheaper, or
+  // as cheap, on what the sum has become.
+  bool Gains(const ir::Value* v, AxisSet pending) const;
   // The partial operand that decides how `op` is done on parts, or null where it can't be.
   const ir::Value* Deciding(const ir::Op& op) const;
   // Whether `op`, whose result is wanted in parts, can be done on those of `partial`, one of its
