@@ -17,6 +17,7 @@
 #include "shardway/spmd/poison.h"
 #include "shardway/spmd/reshard.h"
 #include "shardway/spmd/room.h"
+#include "shardway/spmd/send_first.h"
 
 namespace shardway::spmd {
 namespace {
@@ -58,6 +59,7 @@ class Partitioner {
     }
     HoistCollectives(emitter_, main_->body);
     WindowEinsums(emitter_, main_->body, options_.windowed_einsum, options_.poison_padding);
+    SendFirst(emitter_, main_->body);
     CombineAllReduces(emitter_, main_->body);
     CombineNeighbours(emitter_, main_->body);
     OrderCollectives(emitter_, main_->body);
