@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from own_process import outcome_of
 
 import shardway
 
@@ -55,6 +59,34 @@ def test_explain_prefers_what_stays_inside_islands(order: np.ndarray, kinds: lis
     f = jax.jit(lambda a: a, in_shardings=NamedSharding(mesh, P("y")), out_shardings=wanted)
     found = shardway.explain(f, jax.ShapeDtypeStruct((512, 512), np.float32))
     assert [c.kind for c in found.collectives] == kinds
+
+
+@pytest.mark.parametrize("size", [64, 33], ids=["even", "padded"])
+def test_sums_over_all_devices_cross_islands_in_parts(size: int) -> None:
+    mesh = Mesh(np.array(jax.devices()[:8]).reshape(2, 4), ("x", "y"))
+    rng = np.random.default_rng(size)
+    a, b = (rng.integers(-9, 9, s).astype(np.float32) for s in ((size, 64), (64, size)))
+    split = NamedSharding(mesh, P(None, ("x", "y"))), NamedSharding(mesh, P(("x", "y")))
+    whole = NamedSharding(mesh, P())
+    f = jax.jit(jnp.matmul, in_shardings=split, out_shardings=whole)
+    found = shardway.explain(f, a, b)
+    assert [c.kind for c in found.collectives] == ["reduce_scatter", "all_reduce", "all_gather"]
+    np.testing.assert_array_equal(f(a, b), a @ b)
+
+    # The user's own, of several values at once.
+    @partial(jax.shard_map, mesh=mesh, in_specs=P(("x", "y")), out_specs=P())
+    def largest(b: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return lax.psum(b, ("x", "y")), lax.pmax(b.T, ("x", "y"))
+
+    parts = b.reshape(8, 8, size)
+    total, most = jax.jit(largest)(b)
+    np.testing.assert_array_equal(total, parts.sum(0))
+    np.testing.assert_array_equal(most, parts.max(0).T)
+
+
+def test_the_native_form_crosses_islands_in_parts() -> None:
+    outcome = outcome_of("spmd_oracle.py", "sums_over_all", deadline_s=120, SPMD_FLAGS="--island 4")
+    assert outcome == {"sums_over_all": ""}
 
 
 CLUSTER = """

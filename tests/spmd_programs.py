@@ -401,6 +401,15 @@ def matmul_pairs(lhs: P) -> Case:
 # ---- patterns of training ----
 
 
+def sums_over_all() -> None:
+    """A product contracted over all devices: across islands (SPMD_FLAGS="--island 4") in parts."""
+    specs = [P(None, ("x", "y")), P(("x", "y"))]
+    text = twin(jnp.matmul, (f32(33, 64), f32(64, 41)), specs, out=P())
+    in_parts = "--island" in os.environ.get("SPMD_FLAGS", "")
+    assert ("stablehlo.reduce_scatter" in text) == in_parts
+    assert "stablehlo.all_reduce" in text
+
+
 def mlp_step(params: dict[str, jax.Array], x: jax.Array, y: jax.Array) -> Any:
     def loss(p: dict[str, jax.Array]) -> jax.Array:
         h = jax.nn.gelu(x @ p["w1"] + p["b1"])
@@ -489,6 +498,7 @@ def cases() -> dict[str, Case]:
         found[f"transform_{name}"] = transform_case(name)
     for i, lhs in enumerate([P(), P("x", "y"), P(None, ("x", "y")), P("y"), P(("y", "x"))]):
         found[f"matmul_pairs_{i}"] = matmul_pairs(lhs)
+    found["sums_over_all"] = sums_over_all
     found["mlp_data"] = mlp_case(P(), P(), P(), P(("x", "y")))
     found["mlp_megatron"] = mlp_case(P(None, "y"), P("y"), P("y"), P("x"))
     found["mlp_fsdp"] = mlp_case(P(("x", "y")), P(("x", "y")), P(("x", "y")), P(("x", "y")))

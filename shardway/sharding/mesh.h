@@ -72,6 +72,8 @@ class Mesh {
   // What a byte costs between devices that differ in these atoms, beside one inside an island: the
   // dearest of them counts. 1 unless SetIslands was called.
   double Price(AxisSet axes) const { return (axes & across_islands_) != 0 ? kIslandPrice : 1; }
+  // The atoms whose places are on several islands.
+  AxisSet across_islands() const { return across_islands_; }
   // The island of every device, by id; for several replicas one after the other. Empty: one island.
   void SetIslands(absl::Span<const int> island_of);
 

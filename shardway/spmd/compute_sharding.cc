@@ -5,6 +5,7 @@
 
 #include "shardway/spmd/combine_partials.h"
 #include "shardway/spmd/costs.h"
+#include "shardway/spmd/island_steps.h"
 #include "shardway/spmd/reshard.h"
 #include "shardway/spmd/room.h"
 
@@ -268,11 +269,7 @@ class Chooser {
           kCopyPrice * bytes;
       bytes /= static_cast<double>(n);
     }
-    if (!plan.reduced.empty()) {
-      cost += mesh_.Price(sharding::ToSet(plan.reduced)) *
-                  (kCollectivePrice + AllReduceBytes(bytes, mesh_.SizeOf(plan.reduced))) +
-              kCopyPrice * bytes;
-    }
+    if (!plan.reduced.empty()) cost += AllReduceCost(mesh_, bytes, sharding::ToSet(plan.reduced));
     return cost + ReshardCost(type, plan.after, to, mesh_);
   }
 

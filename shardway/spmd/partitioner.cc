@@ -10,6 +10,7 @@
 #include "shardway/spmd/compute_sharding.h"
 #include "shardway/spmd/control_flow.h"
 #include "shardway/spmd/hoist_collectives.h"
+#include "shardway/spmd/island_steps.h"
 #include "shardway/spmd/liveness.h"
 #include "shardway/spmd/local_values.h"
 #include "shardway/spmd/order_collectives.h"
@@ -61,6 +62,7 @@ class Partitioner {
     WindowEinsums(emitter_, main_->body, options_.windowed_einsum, options_.poison_padding);
     SendFirst(emitter_, main_->body);
     CombineAllReduces(emitter_, main_->body);
+    ReduceInSteps(emitter_, main_->body);
     CombineNeighbours(emitter_, main_->body);
     OrderCollectives(emitter_, main_->body);
     PerDevice result;

@@ -1,0 +1,21 @@
+// An all-reduce over axes inside islands and axes across them, in steps:
+//
+//   reduce-scatter inside → all-reduce of one part across → all-gather inside
+//
+// A device sends as much as with one all-reduce, but across islands only one part in as many as the
+// axes inside have places: 2 islands of 4 devices send 1/4 of the operand each way over the dearer
+// connection, not 7/8 of it twice. What three calls cost more than one decides for small operands.
+#pragma once
+
+#include "shardway/spmd/emitter.h"
+
+namespace shardway::spmd {
+
+// Of an all-reduce of `bytes` over `axes`, the cheaper way; in the unit of costs.h.
+double AllReduceCost(const Mesh& mesh, double bytes, AxisSet axes);
+
+// In `region` and all regions inside, before the sites are numbered: all-reduces over mesh axes,
+// the user's own too, that cost less in steps.
+void ReduceInSteps(Emitter& emitter, ir::Region* region);
+
+}  // namespace shardway::spmd

@@ -1,0 +1,91 @@
+#include "shardway/spmd/island_steps.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "shardway/collective/bytes_sent.h"
+#include "shardway/spmd/reshard.h"
+#include "shardway/spmd/test_program.h"
+
+namespace shardway::spmd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+const AxisList kAll = {0, 1, 2};
+
+// A product of [size, 64] and [64, size] that is contracted over `axes`, wanted whole.
+void Product(TestProgram& p, int64_t size, const AxisList& axes) {
+  ir::Value* a = p.Argument({size, 64}, Sharding{{{}, axes}});
+  ir::Value* b = p.Argument({64, size}, Sharding{{axes, {}}});
+  p.Return({p.Constrain(Dot(p.b, a, b, 1, 0, {size, size}), Sharding{{{}, {}}})});
+}
+
+TEST(ReduceInSteps, WhatCrossesIslandsIsOnePart) {
+  for (const Backend backend : {Backend::kFfi, Backend::kNative}) {
+    TestProgram p;
+    p.program.mesh.SetIslands({0, 0, 0, 0, 1, 1, 1, 1});
+    Product(p, 64, kAll);
+    EXPECT_THAT(p.Collectives(backend),
+                ElementsAre(HasSubstr("reduce_scatter sum f32[4096] along dimension 0 over axes "
+                                      "[1] of [2,4]"),
+                            HasSubstr("all_reduce sum f32[1024] over axes [0] of [2,4]"),
+                            HasSubstr("all_gather f32[1024] along dimension 0 over axes [1]")));
+    double sent = 0;
+    for (const auto& spec : p.device.collectives) sent += collective::BytesSent(spec);
+    EXPECT_DOUBLE_EQ(sent, AllReduceBytes(64 * 64 * 4, 8));
+  }
+}
+
+TEST(ReduceInSteps, ASizeThatDoesNotDivideIsPadded) {
+  TestProgram p;
+  p.program.mesh.SetIslands({0, 0, 0, 0, 1, 1, 1, 1});
+  Product(p, 33, kAll);
+  const std::string text = p.Text(Backend::kFfi);
+  EXPECT_THAT(text, HasSubstr("(tensor<1092xf32>) -> tensor<273xf32>"));
+  EXPECT_THAT(text, HasSubstr("(tensor<1089xf32>) -> tensor<33x33xf32>"));
+}
+
+TEST(ReduceInSteps, OneCallWhereNothingIsSaved) {
+  struct Case {
+    int64_t size;
+    AxisList axes;
+    std::vector<int> islands;
+  };
+  for (const Case& c :
+       {Case{64, kAll, {}}, Case{16, kAll, {0, 0, 0, 0, 1, 1, 1, 1}},
+        Case{64, kX, {0, 0, 0, 0, 1, 1, 1, 1}}, Case{64, kY, {0, 0, 0, 0, 1, 1, 1, 1}},
+        Case{64, kAll, {0, 1, 2, 3, 4, 5, 6, 7}}}) {
+    TestProgram p;
+    p.program.mesh.SetIslands(c.islands);
+    Product(p, c.size, c.axes);
+    EXPECT_THAT(p.Collectives(), SizeIs(1));
+    EXPECT_THAT(p.Collectives()[0], HasSubstr("all_reduce"));
+  }
+}
+
+// The minor half of y crosses: parts are of x and of y's major half.
+TEST(ReduceInSteps, IslandsMayLieAnyWay) {
+  TestProgram p;
+  p.program.mesh.SetIslands({0, 1, 0, 1, 0, 1, 0, 1});
+  Product(p, 64, kAll);
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("over axes [0] of [4,2]"),
+                                           HasSubstr("all_reduce sum f32[1024] over axes [1]"),
+                                           HasSubstr("all_gather")));
+}
+
+TEST(AllReduceCost, IsTheCheaperWay) {
+  TestProgram p;
+  const AxisSet all = sharding::ToSet(kAll);
+  const double bytes = 1 << 20;
+  const double near = AllReduceCost(p.program.mesh, bytes, all);
+  p.program.mesh.SetIslands({0, 0, 0, 0, 1, 1, 1, 1});
+  const double in_steps = AllReduceCost(p.program.mesh, bytes, all);
+  EXPECT_GT(in_steps, near);
+  EXPECT_LT(in_steps, 2 * near);  // one call: four times as much
+}
+
+}  // namespace
+}  // namespace shardway::spmd
