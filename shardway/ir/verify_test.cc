@@ -188,6 +188,33 @@ TEST(Verify, ElementTypes) {
   EXPECT_NE(FaultOf(OpKind::kNot, {kVector}, {}), "");
 }
 
+// A reduction of 8 elements by a body of these elements from `init`, to `result`.
+std::string ReductionFault(ElementType body, ElementType init, ElementType result) {
+  return Program([&](Builder& b, Value* x) {
+           Value* first = b.SplatInt(Type::Scalar(init), 0);
+           AttrDict attributes;
+           Set(attributes, "dimensions", Ints({0}));
+           Op* op = b.Create(OpKind::kReduce, std::vector<Value*>{x, first},
+                             std::vector<Type>{Type::Scalar(result)}, std::move(attributes));
+           Region* region = b.module()->AddRegion(op);
+           Value* left = b.module()->AddArgument(region, Type::Scalar(body));
+           Value* right = b.module()->AddArgument(region, Type::Scalar(body));
+           Builder inside(b.module(), region);
+           inside.Return({inside.Binary(OpKind::kAdd, left, right)});
+           return op->result();
+         })
+      .Fault();
+}
+
+TEST(Verify, ElementsOfReducers) {
+  constexpr ElementType kF32 = ElementType::kF32, kF64 = ElementType::kF64;
+  EXPECT_EQ(ReductionFault(kF32, kF32, kF32), "");
+  EXPECT_THAT(ReductionFault(kF64, kF32, kF32),
+              HasSubstr("a region does not map scalars (f32, f32) to (f32)"));
+  EXPECT_THAT(ReductionFault(kF32, kF64, kF32), HasSubstr("convert the input first"));
+  EXPECT_THAT(ReductionFault(kF64, kF64, kF64), HasSubstr("convert the input first"));
+}
+
 TEST(Verify, Groups) {
   auto fault = [](std::vector<int64_t> ids, AttrDict attributes = {}) {
     const int64_t size = static_cast<int64_t>(ids.size());
@@ -214,6 +241,8 @@ TEST(Verify, CustomCalls) {
   EXPECT_EQ(fault("operand_layouts", layouts({0})), "");
   EXPECT_THAT(fault("operand_layouts", layouts({1})), HasSubstr("no permutation"));
   EXPECT_NE(fault("result_layouts", layouts({})), "");
+  EXPECT_NE(fault("api_version", TypedInt{ElementType::kI32, 5}), "");
+  EXPECT_NE(fault("api_version", int64_t{1}), "");
   SdyShardingRule rule;
   rule.factor_sizes = {8, 2};
   rule.operands = {{{0}}};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace shardway::ir::verify {
 
@@ -101,10 +102,11 @@ const std::vector<int64_t>* Check::Dimensions(std::string_view name, int rank) {
   return list;
 }
 
-bool Check::IntIn(std::string_view name, int64_t low, int64_t high) {
+bool Check::IntIn(std::string_view name, int64_t low, int64_t high, ElementType type) {
   const Attribute* attribute = op_.Find(name);
-  const bool is_int = attribute != nullptr && (attribute->get_if<int64_t>() != nullptr ||
-                                               attribute->get_if<TypedInt>() != nullptr);
+  const auto* typed = attribute != nullptr ? attribute->get_if<TypedInt>() : nullptr;
+  const bool plain = attribute != nullptr && attribute->get_if<int64_t>() != nullptr;
+  const bool is_int = typed != nullptr ? typed->type == type : plain && type == ElementType::kI64;
   const int64_t value = op_.Int(name);
   return (is_int && value >= low && value < high) ||
          Fail(absl::StrCat("its attribute ", std::string(name), " is missing or out of range"));
@@ -125,15 +127,29 @@ bool Check::Signature(const Region& region, const std::vector<Type>& arguments,
   return true;
 }
 
-bool Check::ScalarRegion(const Region& region, size_t arguments, size_t results) {
-  auto scalars = [](const std::vector<Value*>& values, size_t count) {
-    return values.size() == count && std::all_of(values.begin(), values.end(),
-                                                 [](const Value* v) { return IsScalar(v->type); });
+bool Check::ScalarRegion(const Region& region, const std::vector<ElementType>& arguments,
+                         const std::vector<ElementType>& results) {
+  auto scalars = [](const std::vector<Value*>& values, const std::vector<ElementType>& elements) {
+    return std::equal(
+        values.begin(), values.end(), elements.begin(), elements.end(),
+        [](const Value* v, ElementType e) { return IsScalar(v->type) && v->type.element == e; });
   };
   const Op* end = region.terminator();
-  return (scalars(region.arguments, arguments) && end != nullptr &&
-          scalars(end->operands, results)) ||
-         Fail(absl::StrCat("a region does not map ", arguments, " scalars to ", results));
+  if (scalars(region.arguments, arguments) && end != nullptr && scalars(end->operands, results))
+    return true;
+  auto names = [](const std::vector<ElementType>& elements) {
+    return absl::StrJoin(elements, ", ", [](std::string* out, ElementType e) {
+      absl::StrAppend(out, std::string(ElementTypeName(e)));
+    });
+  };
+  return Fail(absl::StrCat("a region does not map scalars (", names(arguments), ") to (",
+                           names(results), ")"));
+}
+
+bool Check::Reducer(const Region& region, const std::vector<ElementType>& elements) {
+  std::vector<ElementType> arguments = elements;
+  arguments.insert(arguments.end(), elements.begin(), elements.end());
+  return ScalarRegion(region, arguments, elements);
 }
 
 }  // namespace shardway::ir::verify

@@ -56,14 +56,20 @@ class Check {
   const std::vector<int64_t>* List(std::string_view name, int64_t size = -1);
   // A list of distinct dimensions below `rank`.
   const std::vector<int64_t>* Dimensions(std::string_view name, int rank);
-  // An integer attribute in [low, high).
-  bool IntIn(std::string_view name, int64_t low, int64_t high);
+  // An integer attribute of this type in [low, high).
+  bool IntIn(std::string_view name, int64_t low, int64_t high,
+             ElementType type = ElementType::kI64);
 
   // The region's arguments have exactly these types and it returns exactly those.
   bool Signature(const Region& region, const std::vector<Type>& arguments,
                  const std::vector<Type>& results);
-  // The region maps scalars to scalars: the body of a reduction, a sort, a map.
-  bool ScalarRegion(const Region& region, size_t arguments, size_t results);
+  // The region maps scalars of these elements to scalars: the body of a reduction, a sort, a map.
+  bool ScalarRegion(const Region& region, const std::vector<ElementType>& arguments,
+                    const std::vector<ElementType>& results);
+  // The body of a reduction: for each of `elements` an accumulator, then for each one that is
+  // combined with it, to the accumulators. The wider accumulators that StableHLO allows are not
+  // taken: JAX makes none, and parts are combined as what they are.
+  bool Reducer(const Region& region, const std::vector<ElementType>& elements);
 
  private:
   const Module& module_;

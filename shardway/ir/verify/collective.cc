@@ -34,8 +34,20 @@ bool SameCounts(Check& c) {
          c.Require(c.num_in() >= 1, "it has no operand");
 }
 
+// Every result has its operand's elements: nothing is converted on the way.
+bool SameElements(Check& c) {
+  for (size_t i = 0; i < c.num_out(); ++i) {
+    if (!c.Require(c.in(i).element == c.out(i).element,
+                   "a result has other elements than its operand")) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // Results are like operands but for `dimension`, where one is a multiple of the other.
 void Scaled(Check& c, std::string_view dimension, bool grows) {
+  if (!SameElements(c)) return;
   for (size_t i = 0; i < c.num_in(); ++i) {
     const Type& in = c.in(i);
     const Type& out = c.out(i);
@@ -55,11 +67,12 @@ void Scaled(Check& c, std::string_view dimension, bool grows) {
 void VerifyAllReduce(Check& c) {
   if (!SameCounts(c)) return;
   for (size_t i = 0; i < c.num_in(); ++i) {
-    c.Require(SameShape(c.in(i), c.out(i)), "a result has another shape than its operand");
+    c.SameAsOperand(i, i);
+    c.Require(c.in(i).element == c.in().element, "its operands differ in their elements");
   }
   VerifyGroups(c);
   if (c.Require(c.op().regions.size() == 1, "it has not one region")) {
-    c.ScalarRegion(*c.op().regions[0], 2, 1);
+    c.Reducer(*c.op().regions[0], {c.in().element});
   }
 }
 
@@ -67,11 +80,11 @@ void VerifyReduceScatter(Check& c) {
   if (!c.Counts(1, 1, 1) || !c.AllTensors()) return;
   Scaled(c, "scatter_dimension", /*grows=*/false);
   VerifyGroups(c);
-  c.ScalarRegion(*c.op().regions[0], 2, 1);
+  c.Reducer(*c.op().regions[0], {c.in().element});
 }
 
 void VerifyAllToAll(Check& c) {
-  if (!SameCounts(c)) return;
+  if (!SameCounts(c) || !SameElements(c)) return;
   VerifyGroups(c);
   const Type& first = c.in();
   if (!c.IntIn("split_dimension", 0, first.rank()) ||
@@ -115,8 +128,12 @@ void VerifyRooted(Check& c) {
       !c.Require(c.num_in() == (dynamic_root ? 2u : 1u), "it has the wrong number of operands")) {
     return;
   }
-  c.Require(SameShape(c.in(), c.out()), "its result has another shape");
+  c.SameAsOperand(0, 0);
   VerifyGroups(c, /*all=*/false);
+  if (c.op().kind == OpKind::kCollectiveReduce &&
+      c.Require(c.op().regions.size() == 1, "it has not one region")) {
+    c.Reducer(*c.op().regions[0], {c.in().element});
+  }
 }
 
 }  // namespace

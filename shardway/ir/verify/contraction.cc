@@ -43,6 +43,9 @@ void VerifyDotGeneral(Check& c) {
     c.Require(!Contains(*left_batch, (*left)[i]) && !Contains(*right_batch, (*right)[i]),
               "a dimension is both contracted and batched");
   }
+  c.Require(
+      c.op().Find("lhs_precision_type") == nullptr || c.op().Find("precision_config") == nullptr,
+      "it has an algorithm and precisions");
   for (const char* count :
        {"lhs_component_count", "rhs_component_count", "num_primitive_operations"}) {
     if (c.op().Find(count) != nullptr && !c.IntIn(count, 1, INT64_MAX)) return;

@@ -41,7 +41,7 @@ void VerifyTuple(Check& c) {
 
 void VerifyGetTupleElement(Check& c) {
   if (!c.Counts(1) || !c.Require(c.in().is_tuple(), "its operand is no tuple") ||
-      !c.IntIn("index", 0, static_cast<int64_t>(c.in().tuple->size()))) {
+      !c.IntIn("index", 0, static_cast<int64_t>(c.in().tuple->size()), ElementType::kI32)) {
     return;
   }
   c.Require((*c.in().tuple)[c.op().Int("index")] == c.out(), "its result has another type");
@@ -109,6 +109,8 @@ void VerifyAliases(Check& c, const AttrArray& aliases) {
   }
 }
 
+constexpr int64_t kTypedFfi = 4;  // the last api_version
+
 // Each layout lists its value's dimensions, minor to major.
 bool VerifyLayouts(Check& c, const AttrArray& layouts, const std::vector<Value*>& values) {
   if (!c.Require(layouts.size() == values.size(), "it has not one layout for each value")) {
@@ -133,6 +135,16 @@ bool VerifyLayouts(Check& c, const AttrArray& layouts, const std::vector<Value*>
 
 void VerifyCustomCall(Check& c) {
   c.Require(!c.op().String("call_target_name").empty(), "it names no target");
+  if (c.op().Find("api_version") != nullptr &&
+      !c.IntIn("api_version", 0, kTypedFfi + 1, ElementType::kI32)) {
+    return;
+  }
+  const Attribute* config = c.op().Find("backend_config");
+  if (c.op().Int("api_version") == kTypedFfi && config != nullptr &&
+      !c.Require(config->get_if<std::shared_ptr<const AttrDict>>() != nullptr,
+                 "its backend_config is no dictionary")) {
+    return;
+  }
   for (const std::string_view name :
        {"called_computations", "output_operand_aliases", "operand_layouts", "result_layouts"}) {
     const Attribute* attribute = c.op().Find(name);

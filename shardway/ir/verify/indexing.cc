@@ -186,12 +186,16 @@ void VerifyScatter(Check& c) {
     c.Require(dims[i] < 0 || SameSize(updates.dim(i), static_cast<int64_t>(dims[i])),
               "its updates do not fit its indices");
   }
+  std::vector<ElementType> elements;
   for (size_t i = 0; i < n_inputs; ++i) {
     c.Require(SameShape(c.in(i), operand) && SameShape(c.in(n_inputs + 1 + i), updates),
               "its inputs or updates differ in shape");
+    c.Require(c.in(n_inputs + 1 + i).element == c.in(i).element,
+              "its updates have other elements than its inputs");
     c.SameAsOperand(i, i);
+    elements.push_back(c.in(i).element);
   }
-  c.ScalarRegion(*c.op().regions[0], 2 * n_inputs, n_inputs);
+  c.Reducer(*c.op().regions[0], elements);
 }
 
 void VerifySort(Check& c) {
@@ -201,14 +205,13 @@ void VerifySort(Check& c) {
       !c.IntIn("dimension", 0, std::max(c.in().rank(), 1))) {
     return;
   }
+  std::vector<ElementType> elements;  // two of each operand
   for (size_t i = 0; i < c.num_in(); ++i) {
     c.Require(SameShape(c.in(i), c.in()), "its operands differ in shape");
     c.SameAsOperand(i, i);
+    elements.insert(elements.end(), 2, c.in(i).element);
   }
-  const Region& body = *c.op().regions[0];
-  if (!c.ScalarRegion(body, 2 * c.num_in(), 1)) return;
-  c.Require(body.terminator()->operand(0)->type.element == ElementType::kI1,
-            "its comparator's result is not boolean");
+  c.ScalarRegion(*c.op().regions[0], elements, {ElementType::kI1});
 }
 
 void VerifyTorchIndexSelect(Check& c) {

@@ -14,13 +14,19 @@ bool InputsAndInits(Check& c) {
                  "its operands are not as many inputs and initial values as it has results")) {
     return false;
   }
+  std::vector<ElementType> elements;
   for (size_t i = 0; i < n; ++i) {
+    const ElementType element = c.in(i).element;
     if (!c.Require(SameShape(c.in(i), c.in(0)), "its inputs differ in shape") ||
-        !c.Require(IsScalar(c.in(n + i)), "an initial value is no scalar")) {
+        !c.Require(IsScalar(c.in(n + i)), "an initial value is no scalar") ||
+        !c.Require(c.in(n + i).element == element && c.out(i).element == element,
+                   "an initial value or a result has other elements than its input; convert the "
+                   "input first")) {
       return false;
     }
+    elements.push_back(element);
   }
-  return c.ScalarRegion(*c.op().regions[0], 2 * n, n);
+  return c.Reducer(*c.op().regions[0], elements);
 }
 
 void VerifyReduce(Check& c) {
@@ -78,8 +84,11 @@ void VerifySelectAndScatter(Check& c) {
   const auto* strides = c.List("window_strides", rank);
   const auto* padding = c.List("padding", 2 * rank);
   if (!c.ok()) return;
+  const ElementType element = in.element;
   if (!c.Require(c.in(1).rank() == rank && IsScalar(c.in(2)),
-                 "its source or initial value has another rank")) {
+                 "its source or initial value has another rank") ||
+      !c.Require(c.in(1).element == element && c.in(2).element == element,
+                 "its source or initial value has other elements than its operand")) {
     return;
   }
   for (int i = 0; i < rank; ++i) {
@@ -92,16 +101,19 @@ void VerifySelectAndScatter(Check& c) {
               "its source has another shape than its windows");
   }
   c.SameAsOperand(0, 0);
-  if (c.ScalarRegion(*c.op().regions[0], 2, 1)) c.ScalarRegion(*c.op().regions[1], 2, 1);
+  if (c.ScalarRegion(*c.op().regions[0], {element, element}, {ElementType::kI1}))
+    c.Reducer(*c.op().regions[1], {element});
 }
 
 void VerifyMap(Check& c) {
   if (!c.Counts(-1, 1, 1) || !c.AllTensors()) return;
+  std::vector<ElementType> elements;
   for (size_t i = 0; i < c.num_in(); ++i) {
     c.Require(SameShape(c.in(i), c.out()), "an operand's shape differs from the result's");
+    elements.push_back(c.in(i).element);
   }
   c.Dimensions("dimensions", c.out().rank());
-  c.ScalarRegion(*c.op().regions[0], c.num_in(), 1);
+  c.ScalarRegion(*c.op().regions[0], elements, {c.out().element});
 }
 
 // Operand 0 keeps its shape; the others are vectors along the feature dimension.

@@ -200,8 +200,11 @@ std::string ShardingFault(const Module& module, const SdySharding& sharding, con
   size_t count = sharding.replicated.size() + sharding.unreduced.size();
   for (const SdyDimSharding& dim : sharding.dims) count += dim.axes.size();
   if (count > 64) return "a sharding names too many axes";
-  for (const SdyDimSharding& dim : sharding.dims)
+  for (const SdyDimSharding& dim : sharding.dims) {
+    if (dim.axes.empty() && dim.closed && dim.priority)
+      return "a sharding has a priority for a dimension that is closed and not split";
     std::for_each(dim.axes.begin(), dim.axes.end(), use);
+  }
   std::for_each(sharding.replicated.begin(), sharding.replicated.end(), use);
   std::for_each(sharding.unreduced.begin(), sharding.unreduced.end(), use);
   return fault;
