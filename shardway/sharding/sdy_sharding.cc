@@ -75,6 +75,10 @@ absl::StatusOr<Annotation> SdyMeshes::ToAnnotation(const ir::SdySharding& shardi
   result.sharding = Sharding::Replicated(rank);
   if (mesh->axes.empty()) {
     result.maximal = !mesh->device_ids.empty();
+    for (int d = 0; !result.maximal && d < rank && d < 32; ++d) {
+      const bool open = d < static_cast<int>(sharding.dims.size()) && !sharding.dims[d].closed;
+      if (open) result.open |= uint32_t{1} << d;
+    }
     return result;
   }
   if (static_cast<int>(sharding.dims.size()) != rank) {

@@ -52,6 +52,16 @@ TEST_F(SdyShardingTest, OneDeviceIsMaximal) {
   EXPECT_TRUE(meshes_.ToAnnotation(sharding, 2)->maximal);
 }
 
+// What JAX writes for the key arrays of a program whose mesh it does not know.
+TEST_F(SdyShardingTest, WithoutAMeshDimensionsMayBeOpen) {
+  ir::SdySharding sharding = On({Dim({}, false), Dim({}, true), Dim({}, false)});
+  sharding.mesh = ir::SdyMesh{};
+  const auto a = meshes_.ToAnnotation(sharding, 3);
+  ASSERT_TRUE(a.ok()) << a.status();
+  EXPECT_FALSE(a->maximal);
+  EXPECT_EQ(a->open, 0b101u);
+}
+
 TEST_F(SdyShardingTest, FaultsNameWhatIsWrong) {
   EXPECT_THAT(Fault(On({Dim({{"z", {}}})}), 1), HasSubstr("\"z\""));
   EXPECT_THAT(Fault(On({Dim({{"x", {}}}), Dim({{"x", {}}})}), 2), HasSubstr("\"x\" twice"));
