@@ -73,10 +73,19 @@ std::optional<int64_t> IntAttribute(const ir::AttrDict& attributes, std::string_
   return std::nullopt;
 }
 
+int64_t LocalBytes(const Boundary& boundary) {
+  int64_t bytes = ElementBytes(boundary.element);
+  for (const int64_t dim : boundary.local_dims) bytes *= dim;
+  return bytes;
+}
+
 // Donated parameters and the results that may have their memory: what JAX paired itself, then, for
-// donors without a partner, the first result of the same shard that is still free.
+// donors without a partner, the first result of the same shard that is still free, then one of as
+// many bytes (donated as XLA would, though the memory is not handed on). Who finds none is no
+// donor.
 void PairDonations(const ir::Function& main, Partitioned& out) {
   std::vector<bool> taken(out.results.size());
+  std::vector<bool> unpaired(out.parameters.size());
   for (size_t i = 0; i < out.parameters.size(); ++i) {
     Boundary& p = out.parameters[i];
     if (auto result = IntAttribute(main.arg_attrs[i], "tf.aliasing_output")) {
@@ -90,19 +99,36 @@ void PairDonations(const ir::Function& main, Partitioned& out) {
     }
     const ir::Attribute* donor = ir::Find(main.arg_attrs[i], "jax.buffer_donor");
     const bool* flag = donor != nullptr ? donor->get_if<bool>() : nullptr;
-    p.donated |= flag != nullptr && *flag;
+    unpaired[i] = !p.donated && flag != nullptr && *flag;
+    p.donated |= unpaired[i];
   }
-  for (Boundary& p : out.parameters) {
-    if (!p.donated || p.alias_result >= 0 || p.is_token) continue;
-    for (size_t r = 0; r < taken.size(); ++r) {
-      if (taken[r] || out.results[r].local_dims != p.local_dims ||
-          out.results[r].element != p.element || out.results[r].memory_kind != p.memory_kind) {
-        continue;
+  const auto pair = [&](const auto& fits) {  // each with the first free result that `fits` takes
+    for (size_t i = 0; i < out.parameters.size(); ++i) {
+      const Boundary& p = out.parameters[i];
+      if (!p.donated || p.alias_result >= 0 || p.is_token) continue;
+      for (size_t r = 0; r < taken.size(); ++r) {
+        if (taken[r] || out.results[r].memory_kind != p.memory_kind || !fits(i, r)) continue;
+        taken[r] = true;
+        break;
       }
-      taken[r] = true;
-      p.alias_result = static_cast<int>(r);
-      break;
     }
+  };
+  pair([&](size_t i, size_t r) {
+    Boundary& p = out.parameters[i];
+    if (out.results[r].local_dims != p.local_dims || out.results[r].element != p.element) {
+      return false;
+    }
+    p.alias_result = static_cast<int>(r);
+    unpaired[i] = false;
+    return true;
+  });
+  pair([&](size_t i, size_t r) {
+    if (!unpaired[i] || LocalBytes(out.results[r]) != LocalBytes(out.parameters[i])) return false;
+    unpaired[i] = false;
+    return true;
+  });
+  for (size_t i = 0; i < unpaired.size(); ++i) {
+    if (unpaired[i] && !out.parameters[i].is_token) out.parameters[i].donated = false;
   }
 }
 

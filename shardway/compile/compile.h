@@ -37,8 +37,9 @@ struct Boundary {
   std::vector<int64_t> local_dims;
   std::string op_sharding;  // serialized xla.OpSharding, as the PJRT Shardings extension wants it
   bool is_token = false;    // carries no data: passed as an i1[0]-like placeholder by JAX
-  // Parameters: the result that may reuse its memory (tf.aliasing_output), or -1. `donated` is also
-  // set for jax.buffer_donor. A donated array is deleted after a successful start.
+  // Parameters: the result that may reuse its memory (tf.aliasing_output, or a donor's first that
+  // fits), or -1. A donated array is deleted after a successful start; a donor (jax.buffer_donor)
+  // that no result can use is none, and stays.
   bool donated = false;
   int alias_result = -1;
   std::string memory_kind;  // "" (the device's default), "pinned_host", …
