@@ -14,7 +14,6 @@ from typing import Any
 import jax
 import numpy as np
 from jax._src import array as jax_array
-from jax._src import dispatch
 from jax._src.lib import xla_client as xc
 from jax.sharding import Mesh, NamedSharding, Sharding
 
@@ -67,23 +66,12 @@ def _slow_path(
     return jax_slow_path(x, devices, indices, sharding)
 
 
-def _other_order(
-    jax_other_order: Callable[..., Any], x: jax.Array, sharding: Any, copy: Any
-) -> Any:
-    """Instead of jax._src.dispatch._different_device_order_reshard."""
-    if _reshardable(x.sharding, sharding) and copy != xc.ArrayCopySemantics.DONATE_INPUT:
-        return _reshard(x, sharding)
-    return jax_other_order(x, sharding, copy)
-
-
 def install() -> None:
     """Once per process."""
     if _patched:
         return
-    for module, name, ours in (
-        (jax_array, "shard_sharded_device_array_slow_path", _slow_path),
-        (dispatch, "_different_device_order_reshard", _other_order),
-    ):
-        original = getattr(module, name)
-        _patched.append(original)
-        setattr(module, name, functools.wraps(original)(functools.partial(ours, original)))
+    original = jax_array.shard_sharded_device_array_slow_path
+    _patched.append(original)
+    jax_array.shard_sharded_device_array_slow_path = functools.wraps(original)(
+        functools.partial(_slow_path, original)
+    )
