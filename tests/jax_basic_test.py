@@ -357,6 +357,31 @@ def test_submeshes_and_orders_of_devices() -> None:
         assert z.sharding.device_set == set(mesh.devices)
 
 
+def test_another_order_of_devices_needs_no_transfer() -> None:
+    """One program, on the devices that have the array."""
+    devices = np.array(jax.devices()[:4])
+    x = jax.device_put(
+        numbers(8, 2), NamedSharding(Mesh(devices.reshape(2, 2), ("x", "y")), P("x", "y"))
+    )
+    for order, spec in (([3, 2, 1, 0], P("x")), ([0, 2, 1, 3], P("y", "x")), ([1, 3, 0, 2], P())):
+        target = NamedSharding(Mesh(devices[order].reshape(2, 2), ("x", "y")), spec)
+        with jax.transfer_guard("disallow_explicit"):
+            y = jax.device_put(x, target)
+        assert y.sharding == target
+        for shard in y.addressable_shards:
+            np.testing.assert_array_equal(shard.data, numbers(8, 2)[shard.index])
+
+
+def test_keys_are_split_as_their_seeds() -> None:
+    seeds = jax.device_put(np.arange(16, dtype=np.uint32).reshape(8, 2), sharded(P("data")))
+    keys = jax.jit(lambda s: jax.vmap(jax.vmap(jax.random.key))(s).T)(seeds)
+    assert keys.sharding.is_equivalent_to(sharded(P(None, "data")), 2)
+    expected = on_cpu(lambda: jax.random.key_data(jax.vmap(jax.random.key)(np.arange(16))))
+    np.testing.assert_array_equal(
+        jax.random.key_data(keys), expected.reshape(8, 2, -1).swapaxes(0, 1)
+    )
+
+
 def test_eager_operations() -> None:
     x = jax.device_put(numbers(8, 16), sharded(P("data", "model")))
     n = numbers(8, 16)
@@ -400,6 +425,14 @@ def test_donation() -> None:
     for _ in range(50):
         y = step(y)
     assert np.asarray(y).shape == (8, 16)
+
+
+@pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
+def test_what_no_result_can_use_is_not_donated() -> None:
+    x = jax.device_put(numbers(8, 16), sharded(P("data")))
+    jax.jit(lambda a: a @ a.T, donate_argnums=0)(x)
+    assert not x.is_deleted()
+    np.testing.assert_array_equal(x, numbers(8, 16))
 
 
 def test_a_donated_array_is_used_once() -> None:
