@@ -75,13 +75,17 @@ def test_sums_over_all_devices_cross_islands_in_parts(size: int) -> None:
 
     # The user's own, of several values at once.
     @partial(jax.shard_map, mesh=mesh, in_specs=P(("x", "y")), out_specs=P())
-    def largest(b: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return lax.psum(b, ("x", "y")), lax.pmax(b.T, ("x", "y"))
+    def combined(b: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        both = ("x", "y")
+        return *lax.psum((b, 2 * b[:, 1:]), both), lax.pmax(b.T, both)
 
     parts = b.reshape(8, 8, size)
-    total, most = jax.jit(largest)(b)
+    total, double, most = jax.jit(combined)(b)
     np.testing.assert_array_equal(total, parts.sum(0))
+    np.testing.assert_array_equal(double, 2 * parts.sum(0)[:, 1:])
     np.testing.assert_array_equal(most, parts.max(0).T)
+    kinds = [c.kind for c in shardway.explain(jax.jit(combined), b).collectives]
+    assert "reduce_scatter" in kinds
 
 
 def test_the_native_form_crosses_islands_in_parts() -> None:

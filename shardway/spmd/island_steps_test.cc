@@ -48,6 +48,23 @@ TEST(ReduceInSteps, ASizeThatDoesNotDivideIsPadded) {
   EXPECT_THAT(text, HasSubstr("(tensor<1089xf32>) -> tensor<33x33xf32>"));
 }
 
+TEST(ReduceInSteps, CombinedSumsStayTogether) {
+  TestProgram p;
+  p.program.mesh.SetIslands({0, 0, 0, 0, 1, 1, 1, 1});
+  ir::Value* sums[2];
+  for (ir::Value*& sum : sums) {
+    ir::Value* a = p.Argument({30, 64}, Sharding{{{}, kAll}});
+    ir::Value* b = p.Argument({64, 30}, Sharding{{kAll, {}}});
+    sum = p.Constrain(Dot(p.b, a, b, 1, 0, {30, 30}), Sharding{{{}, {}}});
+  }
+  p.Return({sums[0], sums[1]});
+  EXPECT_THAT(p.Collectives(Backend::kFfi),
+              ElementsAre(HasSubstr("reduce_scatter sum f32[900], f32[900]"),
+                          HasSubstr("all_reduce sum f32[225], f32[225]"),
+                          HasSubstr("all_gather f32[225], f32[225]")));
+  EXPECT_THAT(p.Collectives(Backend::kNative), SizeIs(6));
+}
+
 TEST(ReduceInSteps, OneCallWhereNothingIsSaved) {
   struct Case {
     int64_t size;
