@@ -9,6 +9,7 @@
 //
 // Narrow elements are the lower bits of a word. Only the major dimension is split: what a part has
 // is one stretch of counters. Everything else is made whole on every device, and sliced.
+#include <algorithm>
 #include <numeric>
 
 #include "shardway/base/status_macros.h"
@@ -72,8 +73,14 @@ Counters CountersOf(const ir::Op& op) {
   }
   int even = 0;
   while (even < type.rank() && dims[even] % 2 != 0) ++even;
-  if (even == type.rank()) even = 0;
-  if (even < major) return c;  // the first of ones, made two
+  if (even == type.rank()) {
+    // None is: the longest is made so. Which one of several, nobody says.
+    const auto longest = std::max_element(dims.begin(), dims.end());
+    if (longest - dims.begin() != major || std::count(dims.begin(), dims.end(), *longest) > 1)
+      return c;
+    even = major;
+  }
+  if (even < major) return c;
   c.after = Product(dims.subspan(even + 1));
   c.pairs = sharding::CeilDiv(dims[even], 2);
   c.each = 2;

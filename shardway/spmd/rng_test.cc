@@ -63,6 +63,11 @@ TEST(RngBitGenerator, MakesAllWhereItsPartIsNoStretch) {
             "tensor<64x12xui32>");
   EXPECT_EQ(Generated("DEFAULT", ElementType::kUI32, {64, 12}, Sharding{{kX, kY}}),
             "tensor<384xui32>");
+  // Of odd dimensions the longest is made even; parts of another are no stretches then.
+  EXPECT_EQ(Generated("THREE_FRY", ElementType::kUI32, {3, 11}, Sharding{{kX, {}}}),
+            "tensor<3x11xui32>");
+  EXPECT_EQ(Generated("THREE_FRY", ElementType::kUI32, {11, 3}, Sharding{{kX, {}}}),
+            "tensor<9xui64>");
 }
 
 }  // namespace
