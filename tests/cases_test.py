@@ -227,6 +227,21 @@ def test_convolve_with_itself(mode: Any) -> None:
     np.testing.assert_allclose(out, np.convolve(host, host, mode), rtol=1e-4)
 
 
+def test_uneven_tiles_of_a_slice() -> None:
+    """XLA makes one slice of a slice and its tile by adding their starts: a tile must not begin too late."""
+    m = mesh_of(x=2)
+    split = NamedSharding(m, P("x"))
+    host = np.arange(12, dtype=np.float32)
+
+    @jax.jit
+    def cut(x: jax.Array, at: jax.Array) -> jax.Array:
+        tiles = lax.with_sharding_constraint(lax.dynamic_slice(x, (at,), (9,)), split)
+        return lax.with_sharding_constraint(tiles * 2, NamedSharding(m, P()))
+
+    for at in (0, 1, 3):
+        np.testing.assert_array_equal(cut(put(host, m, P()), jnp.int32(at)), 2 * host[at : at + 9])
+
+
 @pytest.mark.parametrize("devices", [4, 8])
 @pytest.mark.parametrize("size", [5, 7, 17, 1])
 @pytest.mark.parametrize("op", ODD_OPS)

@@ -256,7 +256,7 @@ def select_and_scatter(d: Draw) -> Op:
     """Ties, infinities and padding; any selection, any way to combine what meets in a place."""
     dims, settings = _window(d)
     dtype = d.of([np.float32, np.int32])
-    if len(dims) == 3:  # XLA's CPU backend breaks ties in some other order than the elements'
+    if len(dims) > 1:  # XLA's CPU backend breaks ties in some other order than the elements'
         values = d.distinct(dims, dtype)
     elif dtype is np.int32:
         values = d.array(dims, dtype)

@@ -79,15 +79,18 @@ ir::Value* SliceTile(Emitter& e, ir::Value* x, int dim, int64_t tile, const Axis
   std::vector<int64_t> sizes(x->type.dims.begin(), x->type.dims.end());
   sizes[dim] = tile;
   std::vector<ir::Value*> starts(x->type.rank(), zero);
-  starts[dim] = begin;
+  // Clamped here, not by the slice: XLA adds the starts of a slice of a slice, which is right only
+  // within bounds.
+  ir::Value* last = total > size ? b.SplatInt(i32, size - tile) : nullptr;
+  starts[dim] = last == nullptr ? begin : b.Binary(ir::OpKind::kMinimum, begin, last);
   ir::Value* piece = b.DynamicSlice(x, starts, sizes);
   const int64_t real = size % tile;  // elements of the only tile that is partly beyond the end
   if (total <= size || real == 0) return piece;
-  // Its slice was moved back to end with the end. The padding is made on a tile, not on the whole.
+  // Its slice begins earlier, to end with the end. The padding is made on a tile, not on the whole.
   std::vector<int64_t> from(x->type.rank());
   from[dim] = tile - real;
   ir::Value* moved = PadDim(e, b.Slice(piece, from, sizes), dim, tile);
-  ir::Value* beyond = b.Compare("GT", begin, b.SplatInt(i32, size - tile));
+  ir::Value* beyond = b.Compare("GT", begin, last);
   return b.Select(b.BroadcastInDim(beyond, piece->type.dims, {}), moved, piece);
 }
 

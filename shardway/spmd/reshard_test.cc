@@ -132,6 +132,21 @@ TEST(Reshard, SlicesUnevenTilesWithoutPaddingTheWhole) {
   }
 }
 
+// XLA merges a slice of a slice by adding their starts, as if none had to be moved back.
+TEST(Reshard, NoSliceBeginsBeyondItsBounds) {
+  TestProgram p;
+  ir::Value* x = p.Argument({13, 6}, Sharding{{{}, {}}});
+  p.Return({p.Constrain(x, Sharding{{kY, {}}})});
+  p.Partitioned(Backend::kFfi);
+  int slices = 0;
+  for (const ir::Op* op : p.device.module->main()->body->ops) {
+    if (op->kind != ir::OpKind::kDynamicSlice || op->operand(0)->type.rank() != 2) continue;
+    ++slices;
+    EXPECT_EQ(op->operand(1)->def->kind, ir::OpKind::kMinimum);
+  }
+  EXPECT_EQ(slices, 1);
+}
+
 // What XLA warns of as "involuntary full rematerialization": neither from nor to holds much, but on
 // the way every device holds the whole.
 TEST(PlanReshard, NeverHoldsMoreThanTheLargerShard) {
