@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from own_process import outcome_of
@@ -61,31 +58,47 @@ def test_explain_prefers_what_stays_inside_islands(order: np.ndarray, kinds: lis
     assert [c.kind for c in found.collectives] == kinds
 
 
-@pytest.mark.parametrize("size", [64, 33], ids=["even", "padded"])
-def test_sums_over_all_devices_cross_islands_in_parts(size: int) -> None:
-    mesh = Mesh(np.array(jax.devices()[:8]).reshape(2, 4), ("x", "y"))
+SUMS = """
+from functools import partial
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+mesh = Mesh(np.array(jax.devices()).reshape(2, 4), ("x", "y"))
+for size in (64, 33):
     rng = np.random.default_rng(size)
     a, b = (rng.integers(-9, 9, s).astype(np.float32) for s in ((size, 64), (64, size)))
     split = NamedSharding(mesh, P(None, ("x", "y"))), NamedSharding(mesh, P(("x", "y")))
-    whole = NamedSharding(mesh, P())
-    f = jax.jit(jnp.matmul, in_shardings=split, out_shardings=whole)
-    found = shardway.explain(f, a, b)
-    assert [c.kind for c in found.collectives] == ["reduce_scatter", "all_reduce", "all_gather"]
+    f = jax.jit(jnp.matmul, in_shardings=split, out_shardings=NamedSharding(mesh, P()))
     np.testing.assert_array_equal(f(a, b), a @ b)
 
     # The user's own, of several values at once.
+    @jax.jit
     @partial(jax.shard_map, mesh=mesh, in_specs=P(("x", "y")), out_specs=P())
-    def combined(b: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def combined(b):
         both = ("x", "y")
         return *lax.psum((b, 2 * b[:, 1:]), both), lax.pmax(b.T, both)
 
     parts = b.reshape(8, 8, size)
-    total, double, most = jax.jit(combined)(b)
+    total, double, most = combined(b)
     np.testing.assert_array_equal(total, parts.sum(0))
     np.testing.assert_array_equal(double, 2 * parts.sum(0)[:, 1:])
     np.testing.assert_array_equal(most, parts.max(0).T)
-    kinds = [c.kind for c in shardway.explain(jax.jit(combined), b).collectives]
-    assert "reduce_scatter" in kinds
+"""
+
+
+@pytest.mark.parametrize("when", ["auto", "always"])
+def test_sums_over_all_devices_cross_islands(
+    script: Callable[..., Any], tmp_path: Path, when: str
+) -> None:
+    """In parts where that is asked for; CPU workers share a machine's memory, where it only costs."""
+    settings = {"SHARDWAY_DUMP": str(tmp_path), "SHARDWAY_ISLAND_STEPS": when}
+    script(SUMS, islands=2, devices=4, **settings).wait()
+    texts = [p.read_text() for p in tmp_path.rglob("*4-partitioned*")]
+    for name in ("matmul", "combined"):
+        kinds = [text for text in texts if name in text.splitlines()[0]]
+        assert kinds, [text.splitlines()[0] for text in texts]
+        assert all(("reduce_scatter" in text) == (when == "always") for text in kinds)
 
 
 def test_the_native_form_crosses_islands_in_parts() -> None:

@@ -27,6 +27,12 @@ void AddTo(CLI::App& command, CompileCommand& options) {
                   "always or never")
       ->envname("SHARDWAY_WINDOWED_EINSUM")
       ->check(CLI::IsMember({"auto", "always", "never"}));
+  command
+      .add_option("--island-steps", options.island_steps,
+                  "sums across islands scattered, summed and gathered: for accelerators (auto), "
+                  "always or never")
+      ->envname("SHARDWAY_ISLAND_STEPS")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
   command.add_flag("--explain", options.explain, "print why, as JSON, instead of the program");
   command.add_flag("--propagate-in", options.propagate_inputs,
                    "arguments that say nothing may be split");

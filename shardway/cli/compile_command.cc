@@ -62,6 +62,7 @@ absl::Status Print(const compile::Request& request, const CompileCommand& comman
   options.observer = observer.get();
   options.mesh = command.mesh;
   options.windowed_einsum = command.windowed_einsum;
+  options.island_steps = command.island_steps;
   options.in_shardings = command.in;
   options.out_shardings = command.out;
   SHARDWAY_ASSIGN_OR_RETURN(const compile::Partitioned program,

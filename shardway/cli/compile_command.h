@@ -13,6 +13,7 @@ struct CompileCommand {
   std::vector<int> islands;        // of every device; empty: all are one
   std::string backend = "ffi";     // ffi, native or both
   std::string windowed_einsum;     // auto, always or never
+  std::string island_steps;        // the same
   bool explain = false;            // print the explanation (JSON) instead of the program
   bool propagate_inputs = false;   // unannotated arguments may be split
   bool propagate_outputs = false;  // and results

@@ -165,14 +165,15 @@ void Show(const Options& options, std::string_view stage, const ir::Module& modu
   options.observer->OnStage(module.name, stage, ir::WriteText(module, text));
 }
 
-absl::StatusOr<spmd::WindowedEinsum> WindowedEinsumOf(std::string_view asked) {
-  if (asked.empty() || asked == "auto") return spmd::WindowedEinsum::kAuto;
-  if (asked == "always") return spmd::WindowedEinsum::kAlways;
-  if (asked == "never") return spmd::WindowedEinsum::kNever;
+template <class Choice>
+absl::StatusOr<Choice> ChoiceOf(std::string_view asked, std::string_view what,
+                                std::string_view said_with) {
+  if (asked.empty() || asked == "auto") return Choice::kAuto;
+  if (asked == "always") return Choice::kAlways;
+  if (asked == "never") return Choice::kNever;
   return absl::InvalidArgumentError(
-      absl::StrCat("windowed einsum: \"", std::string(asked),
-                   "\" is none of auto, always and never; say one with "
-                   "--windowed-einsum or SHARDWAY_WINDOWED_EINSUM"));
+      absl::StrCat(std::string(what), ": \"", std::string(asked),
+                   "\" is none of auto, always and never; say one with ", std::string(said_with)));
 }
 
 // Reads the program, and settles how many partitions it is for.
@@ -203,13 +204,19 @@ absl::StatusOr<Partitioned> Compile(const Request& request) {
   Options options;
   options.observer = observer.get();
   if (const char* when = std::getenv("SHARDWAY_WINDOWED_EINSUM")) options.windowed_einsum = when;
+  if (const char* when = std::getenv("SHARDWAY_ISLAND_STEPS")) options.island_steps = when;
   return CompileWith(request, options);
 }
 
 absl::StatusOr<Partitioned> CompileWith(const Request& asked, const Options& options) {
   Request request = asked;
-  SHARDWAY_ASSIGN_OR_RETURN(const spmd::WindowedEinsum windowed_einsum,
-                            WindowedEinsumOf(options.windowed_einsum));
+  SHARDWAY_ASSIGN_OR_RETURN(
+      const auto windowed_einsum,
+      ChoiceOf<spmd::WindowedEinsum>(options.windowed_einsum, "windowed einsum",
+                                     "--windowed-einsum or SHARDWAY_WINDOWED_EINSUM"));
+  SHARDWAY_ASSIGN_OR_RETURN(const auto island_steps,
+                            ChoiceOf<spmd::IslandSteps>(options.island_steps, "island steps",
+                                                        "--island-steps or SHARDWAY_ISLAND_STEPS"));
   SHARDWAY_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, Import(request, options));
   SHARDWAY_ASSIGN_OR_RETURN(spmd::Program program, Flatten(*module, request));
   program.mesh.SetIslands(request.islands);
@@ -232,7 +239,7 @@ absl::StatusOr<Partitioned> CompileWith(const Request& asked, const Options& opt
       spmd::PerDevice device,
       Partition(program, rules, shardings,
                 {options.native ? spmd::Backend::kNative : spmd::Backend::kFfi,
-                 options.poison_padding, windowed_einsum}));
+                 options.poison_padding, windowed_einsum, island_steps}));
   Show(options, "4-partitioned.mlir", *device.module);
 
   Partitioned out;

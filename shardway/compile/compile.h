@@ -79,7 +79,8 @@ struct Partitioned {
 
 // Errors name the value, the axis and the user's line: INVALID_ARGUMENT for a bad program,
 // UNIMPLEMENTED for a construct that we do not take. Of the environment: dumps its stages where
-// SHARDWAY_DUMP says (observer.h); SHARDWAY_WINDOWED_EINSUM is as Options::windowed_einsum.
+// SHARDWAY_DUMP says (observer.h); SHARDWAY_WINDOWED_EINSUM and SHARDWAY_ISLAND_STEPS are as in
+// Options.
 absl::StatusOr<Partitioned> Compile(const Request& request);
 
 struct Options {
@@ -90,6 +91,7 @@ struct Options {
   bool explain = false;         // fill in Partitioned::explanation
   // "auto" (as empty), "always" or "never", see spmd/windowed_einsum.h.
   std::string windowed_einsum;
+  std::string island_steps;  // the same, see spmd/island_steps.h
   Observer* observer = nullptr;
   // For tools: shardings of the boundary in the place of the program's own (boundary_shardings.h).
   // With a mesh, the number of partitions is its size; without one, and with num_partitions 0, it

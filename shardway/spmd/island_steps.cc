@@ -152,7 +152,9 @@ double AllReduceCost(const Mesh& mesh, double bytes, AxisSet axes) {
   return Crosses(mesh, axes) ? std::min(one, StepsCost(mesh, bytes, axes)) : one;
 }
 
-void ReduceInSteps(Emitter& emitter, ir::Region* region) {
+void ReduceInSteps(Emitter& emitter, ir::Region* region, IslandSteps when) {
+  if (when == IslandSteps::kNever) return;
+  if (when == IslandSteps::kAuto && emitter.backend() != Backend::kNative) return;
   Pass pass(emitter);
   if (pass.empty()) return;
   const ir::Location* location = emitter.b().location();

@@ -11,11 +11,18 @@
 
 namespace shardway::spmd {
 
+enum class IslandSteps {
+  kAuto,    // for kNative: hosts of CPU workers share one machine's memory, where nothing that
+            // crosses is dearer and three calls are three meetings
+  kAlways,  // where Mesh::Price says that it pays
+  kNever,
+};
+
 // Of an all-reduce of `bytes` over `axes`, the cheaper way; in the unit of costs.h.
 double AllReduceCost(const Mesh& mesh, double bytes, AxisSet axes);
 
 // In `region` and all regions inside, before the sites are numbered: all-reduces over mesh axes,
 // the user's own too, that cost less in steps.
-void ReduceInSteps(Emitter& emitter, ir::Region* region);
+void ReduceInSteps(Emitter& emitter, ir::Region* region, IslandSteps when);
 
 }  // namespace shardway::spmd

@@ -18,6 +18,7 @@ const AxisList kAll = {0, 1, 2};
 
 // A product of [size, 64] and [64, size] that is contracted over `axes`, wanted whole.
 void Product(TestProgram& p, int64_t size, const AxisList& axes) {
+  p.options.island_steps = IslandSteps::kAlways;
   ir::Value* a = p.Argument({size, 64}, Sharding{{{}, axes}});
   ir::Value* b = p.Argument({64, size}, Sharding{{axes, {}}});
   p.Return({p.Constrain(Dot(p.b, a, b, 1, 0, {size, size}), Sharding{{{}, {}}})});
@@ -51,6 +52,7 @@ TEST(ReduceInSteps, ASizeThatDoesNotDivideIsPadded) {
 TEST(ReduceInSteps, CombinedSumsStayTogether) {
   TestProgram p;
   p.program.mesh.SetIslands({0, 0, 0, 0, 1, 1, 1, 1});
+  p.options.island_steps = IslandSteps::kAlways;
   ir::Value* sums[2];
   for (ir::Value*& sum : sums) {
     ir::Value* a = p.Argument({30, 64}, Sharding{{{}, kAll}});
@@ -81,6 +83,17 @@ TEST(ReduceInSteps, OneCallWhereNothingIsSaved) {
     EXPECT_THAT(p.Collectives(), SizeIs(1));
     EXPECT_THAT(p.Collectives()[0], HasSubstr("all_reduce"));
   }
+}
+
+TEST(ReduceInSteps, OneCallOnCpuWorkersUnlessAsked) {
+  TestProgram p;
+  p.program.mesh.SetIslands({0, 0, 0, 0, 1, 1, 1, 1});
+  Product(p, 64, kAll);
+  p.options.island_steps = IslandSteps::kAuto;
+  EXPECT_THAT(p.Collectives(Backend::kFfi), SizeIs(1));
+  EXPECT_THAT(p.Collectives(Backend::kNative), SizeIs(3));
+  p.options.island_steps = IslandSteps::kNever;
+  EXPECT_THAT(p.Collectives(Backend::kNative), SizeIs(1));
 }
 
 // The minor half of y crosses: parts are of x and of y's major half.

@@ -62,7 +62,7 @@ class Partitioner {
     WindowEinsums(emitter_, main_->body, options_.windowed_einsum, options_.poison_padding);
     SendFirst(emitter_, main_->body);
     CombineAllReduces(emitter_, main_->body);
-    ReduceInSteps(emitter_, main_->body);
+    ReduceInSteps(emitter_, main_->body, options_.island_steps);
     CombineNeighbours(emitter_, main_->body);
     OrderCollectives(emitter_, main_->body);
     PerDevice result;

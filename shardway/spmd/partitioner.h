@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "shardway/collective/spec.h"
 #include "shardway/spmd/emitter.h"
+#include "shardway/spmd/island_steps.h"
 #include "shardway/spmd/propagation.h"
 #include "shardway/spmd/windowed_einsum.h"
 
@@ -26,6 +27,7 @@ struct PartitionOptions {
   // so that nothing can rely on what it holds.
   bool poison_padding = false;
   WindowedEinsum windowed_einsum = WindowedEinsum::kAuto;
+  IslandSteps island_steps = IslandSteps::kAuto;
 };
 
 // `shardings` by Value::id, as Propagate gives them; main's arguments and returned values are
