@@ -6,6 +6,7 @@ number. jaxlib knows more rules than we need, so that of a million damaged artif
 that we take: the seed is fixed. SHARDWAY_FUZZ_SEED and SHARDWAY_FUZZ_RUNS make longer hunts.
 """
 
+import functools
 import os
 import random
 import subprocess
@@ -67,8 +68,14 @@ def damage(artifact: bytearray, corpus: list[bytes], rng: random.Random) -> None
             artifact[at : at + len(other_piece)] = other_piece
 
 
+@functools.cache
+def sound() -> dict[str, bytes]:
+    """The artifacts that are damaged, by name."""
+    return {path.stem: path.read_bytes() for path in sorted((HERE / "data/artifacts").glob("*.bc"))}
+
+
 def any_damage(rng: random.Random) -> bytes:
-    corpus = [path.read_bytes() for path in sorted((HERE / "data/artifacts").glob("*.bc"))]
+    corpus = list(sound().values())
     artifact = bytearray(rng.choice(corpus))
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         damage(artifact, corpus, rng)
@@ -77,7 +84,7 @@ def any_damage(rng: random.Random) -> bytes:
 
 def another_number(rng: random.Random) -> bytes:
     """Numbers below 64 are one byte, twice the number and one more."""
-    artifact = bytearray((HERE / "data/artifacts" / f"{rng.choice(REDUCERS)}.bc").read_bytes())
+    artifact = bytearray(sound()[rng.choice(REDUCERS)])
     at = rng.choice([i for i, byte in enumerate(artifact) if byte % 2 == 1 and byte < 128])
     artifact[at] = (artifact[at] + 2 * rng.choice((-3, -2, -1, 1, 2, 3))) % 128
     return bytes(artifact)

@@ -8,21 +8,14 @@ how many.
 from __future__ import annotations
 
 import os
-import random
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from own_process import outcome_of
+from seeds import seed_of_run
 
 CASES = int(os.environ.get("SHARDWAY_RANDOM_CASES", "2000"))
 PROCESSES = 2
-
-
-def seed_of_run() -> int:
-    given = os.environ.get("SHARDWAY_RANDOM_SEED", "1")
-    seed = random.randrange(10**9) if given == "random" else int(given)
-    print("seed", seed)
-    return seed
 
 
 def outcomes(cases: int, seed: int, *arguments: str, **environment: str) -> list[dict[str, Any]]:
@@ -47,11 +40,11 @@ def outcomes(cases: int, seed: int, *arguments: str, **environment: str) -> list
 
 
 def test_random_operators_equal_their_twins() -> None:
-    parts = outcomes(CASES, seed_of_run())
+    parts = outcomes(CASES, seed_of_run("1"))
     assert sum(p["uneven"] for p in parts) > sum(p["cases"] for p in parts) / 2
 
 
 def test_random_windowed_einsums_equal_their_twins() -> None:
-    seed = seed_of_run() + PROCESSES
+    seed = seed_of_run("1") + PROCESSES
     parts = outcomes(CASES // 4, seed, "--only", "dot", SPMD_FLAGS="--windowed-einsum always")
     assert sum(p["rings"] for p in parts) > sum(p["cases"] for p in parts) / 20

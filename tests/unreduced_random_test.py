@@ -1,5 +1,9 @@
 """Random programs on arrays that are unreduced over random axes, each beside the same in NumPy: the sum of
-the parts that the devices hold, read shard by shard, is what NumPy has."""
+the parts that the devices hold, read shard by shard, is what NumPy has.
+
+Every case has a seed of its own. A case's number is added to it, so that `-k '[7]'` with the seed that
+was printed is that case again.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from seeds import seed_of_run
 
 AXES = ("x", "y", "z")
 CASES = int(os.environ.get("SHARDWAY_RANDOM_CASES", "25"))
@@ -110,8 +115,7 @@ def sum_of_parts(x: jax.Array, mesh: Mesh) -> np.ndarray:
 
 @pytest.mark.parametrize("case", range(CASES))
 def test_the_parts_make_the_sum(case: int) -> None:
-    seed = random.SystemRandom().randrange(2**31)
-    print(f"seed {seed}")
+    seed = seed_of_run("random") + case
     draw = random.Random(seed)
     order = list(range(8))
     if draw.random() < 0.3:
