@@ -5,6 +5,7 @@ Each result is compared with NumPy's, or with the same program on one device of 
 
 import gc
 import itertools
+import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -185,6 +186,23 @@ def test_put_resharded(old: P, new: P) -> None:
     y = jax.device_put(jax.device_put(x, sharded(old)), sharded(new))
     assert y.sharding == sharded(new)
     check_shards(y, x)
+
+
+def test_put_resharded_traces_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Mesh(np.array(jax.devices()[4:]).reshape(2, 2), ("data", "model"))
+    x = jax.device_put(numbers(8, 12), sharded(P("data"), mesh_of(data=2, model=2)))
+    monkeypatch.setattr(jax, "jit", None)
+    moved = jax.device_put(x, sharded(P(None, ("model", "data")), other))
+    check_shards(moved, numbers(8, 12))
+
+
+@pytest.mark.parametrize(
+    "dtype", [jnp.bfloat16, np.bool_, np.uint8, np.complex64, np.int64], ids=str
+)
+def test_put_resharded_of_every_kind(dtype: Any) -> None:
+    x = (np.arange(128).reshape(8, 16) % 7).astype(dtype)
+    moved = jax.device_put(jax.device_put(x, sharded(P("data"))), sharded(P("model", "data")))
+    check_shards(moved, np.asarray(jnp.asarray(x)))
 
 
 def test_put_between_meshes_and_devices() -> None:
@@ -590,6 +608,17 @@ def test_compiled_programs_describe_themselves() -> None:
     assert compiled.memory_analysis().argument_size_in_bytes == 8 * 16 * 4 // 2
     assert compiled.cost_analysis()["flops"] >= 0
     np.testing.assert_array_equal(compiled(x), numbers(8, 16).sum(0) * 2)
+
+
+def test_compiled_programs_name_the_users_lines() -> None:
+    x = jax.device_put(numbers(8, 16), sharded(P("data")))
+    compiled = jax.jit(lambda rows: jnp.sum(jnp.tanh(rows), axis=0)).lower(x).compile()
+    text = compiled.as_text()
+    assert __file__ in text
+    assert 'op_name="rows"' in text
+    assert re.search(r'op_name="jit\(.*\)/tanh"', text)
+    assert re.search(r'op_name="jit\(.*\)/reduce_sum/all-reduce"', text)
+    assert '"-"' not in text  # nor those of ours
 
 
 def test_custom_partitioning() -> None:

@@ -59,6 +59,7 @@ absl::Status Print(const compile::Request& request, const CompileCommand& comman
   compile::Options options;
   options.native = native;
   options.explain = command.explain;
+  options.locations = false;
   options.observer = observer.get();
   options.mesh = command.mesh;
   options.windowed_einsum = command.windowed_einsum;

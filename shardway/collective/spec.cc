@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 
 namespace shardway::collective {
 
@@ -101,6 +102,8 @@ std::string PairsToString(const std::vector<std::pair<int64_t, int64_t>>& pairs,
 }
 
 }  // namespace
+
+std::string Spec::FieldName() const { return absl::StrReplaceAll(KindName(kind), {{"_", "-"}}); }
 
 std::string Spec::ToString() const {
   std::string text(KindName(kind));

@@ -5,10 +5,9 @@
 //
 //   %r = stablehlo.custom_call @shardway.collective(%x) {api_version = 4 : i32, has_side_effect =
 //   true,
-//          backend_config = {site = 3 : i32, op = "all_reduce sum f32[128] over x"}} : …
+//          backend_config = {site = 3 : i32, op = "all-reduce(sum f32[128] over x)"}} : …
 //
-// `site` indexes the program's list of specifications (its manifest); `op` is ToString(), for
-// people.
+// `site` indexes the program's list of specifications (its manifest); `op` is for people.
 #pragma once
 
 #include <cstdint>
@@ -90,6 +89,8 @@ struct Spec {
 
   // "all_reduce sum f32[128] over axes [0] of [2,4]", "collective_permute f32[8] shift 1 over …"
   std::string ToString() const;
+  // The kind as XLA spells it: "all-reduce", "collective-permute".
+  std::string FieldName() const;
   friend bool operator==(const Spec&, const Spec&) = default;
 };
 

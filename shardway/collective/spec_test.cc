@@ -87,6 +87,11 @@ TEST(SpecTest, ToStringNamesKindShapesAndGroups) {
   EXPECT_EQ(shift.ToString(), "collective_permute f32[128] rotate 3 over axes [1] of [2,4]");
 }
 
+TEST(SpecTest, FieldNameIsWhatOneLooksForInXlasText) {
+  EXPECT_EQ(AllReduce().FieldName(), "all-reduce");
+  EXPECT_EQ(Permute().FieldName(), "collective-permute");
+}
+
 TEST(SpecTest, BytesAndBack) {
   std::vector<Spec> specs = {AllReduce(0), Permute(1), Ragged(2), AllReduce(3)};
   specs[3].groups = {.mesh = {8}, .lists = {{0, 1, 2}, {5, 4}}};

@@ -160,7 +160,7 @@ void Show(const Options& options, std::string_view stage, const ir::Module& modu
   constexpr size_t kMaxConstantBytes = 256;
   if (options.observer == nullptr) return;
   ir::TextOptions text;
-  text.locations = true;
+  text.locations = ir::Locations::kInline;
   text.max_constant_bytes = kMaxConstantBytes;
   options.observer->OnStage(module.name, stage, ir::WriteText(module, text));
 }
@@ -267,6 +267,7 @@ absl::StatusOr<Partitioned> CompileWith(const Request& asked, const Options& opt
           ir::TypedInt{ElementType::kI32, options.native ? request.num_replicas : 1});
   ir::TextOptions text;
   text.sdy = false;
+  if (options.locations) text.locations = ir::Locations::kTable;
   out.text = ir::WriteText(*device.module, text);
   if (options.observer != nullptr) {
     options.observer->OnStage(out.name, "5-device.mlir", out.text);

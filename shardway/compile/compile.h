@@ -62,7 +62,8 @@ struct Inspection {         // of a value inside the program, see inspections.h
 // then the hidden constants. Its results are the user's.
 struct Partitioned {
   std::string name;  // the module's, e.g. "jit_step"
-  std::string text;  // StableHLO text, one replica, one partition
+  std::string text;  // StableHLO text, one replica, one partition; where the user wrote what in a
+                     // table at the end (ir::Locations::kTable)
   bool uses_coordinates = false;
   std::vector<HiddenConstant> constants;
   std::vector<Inspection> inspections;
@@ -89,6 +90,7 @@ struct Options {
   bool native = false;
   bool poison_padding = false;  // for tests, see spmd/partitioner.h
   bool explain = false;         // fill in Partitioned::explanation
+  bool locations = true;        // in the text; false for people, to whom they are noise
   // "auto" (as empty), "always" or "never", see spmd/windowed_einsum.h.
   std::string windowed_einsum;
   std::string island_steps;  // the same, see spmd/island_steps.h

@@ -87,6 +87,7 @@ int main(int argc, char** argv) {
   }
   request.artifact = std::make_shared<const std::string>(std::istreambuf_iterator<char>(file),
                                                          std::istreambuf_iterator<char>());
+  options.locations = repeats > 0;  // timed as for XLA, printed as for people
   if (repeats > 0) return Time(request, options, repeats);
   auto result = shardway::compile::CompileWith(request, options);
   if (!result.ok()) {

@@ -300,7 +300,7 @@ std::string WriteWithShardings(const spmd::Program& program,
     ir::Erase(attributes, "mhlo.sharding");
   }
   ir::TextOptions options;
-  options.locations = true;
+  options.locations = ir::Locations::kInline;
   options.max_constant_bytes = kMaxConstantBytes;
   return ir::WriteText(copy, options);
 }

@@ -50,7 +50,7 @@ TEST(ArtifactReader, EveryFixtureReadsAndIsWellFormed) {
 
 TEST(ArtifactReader, VersionsDoNotShow) {
   TextOptions options;
-  options.locations = true;
+  options.locations = Locations::kInline;
   const std::string newest = WriteText(*Read("psum@1.17.0"), options);
   for (const char* older : {"psum@1.13.7", "psum@1.9.0", "psum@1.0.0", "psum@0.14.0"}) {
     EXPECT_EQ(WriteText(*Read(older), options), newest) << older;

@@ -10,6 +10,7 @@
 namespace shardway::ir {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 const Type kMatrix = Type::Tensor(ElementType::kF32, {4, 6});
@@ -56,7 +57,7 @@ TEST(Builder, InfersShapes) {
 
 TEST(TextWriter, WritesWhatXlaParses) {
   TextOptions options;
-  options.locations = true;
+  options.locations = Locations::kInline;
   const std::string text = WriteText(*Sample(), options);
   EXPECT_THAT(text, HasSubstr("module @sample {"));
   EXPECT_THAT(text, HasSubstr("func.func public @main(%0: tensor<4x6xf32>) -> (tensor<64xf32>) {"));
@@ -64,6 +65,27 @@ TEST(TextWriter, WritesWhatXlaParses) {
   EXPECT_THAT(text, HasSubstr("(%2#1) {permutation = array<i64: 1, 0>}"));
   EXPECT_THAT(text, HasSubstr("dense<2.0> : tensor<4x6xf32>"));
   EXPECT_THAT(text, HasSubstr("loc(\"scale\"(\"train.py\":7:3))"));
+}
+
+TEST(TextWriter, WritesEachLocationOnceInATable) {
+  Module module;
+  Function* main = module.AddFunction("main");
+  Builder b(&module, main->body);
+  Value* x = module.AddArgument(main->body, kMatrix);
+  x->location = module.AddLocation({"x", "", 0, 0});
+  b.set_location(module.AddLocation({"jit(f)/add", "train.py", 7, 3}));
+  Value* y = b.Binary(OpKind::kAdd, x, b.Binary(OpKind::kAdd, x, x));
+  b.set_location(nullptr);
+  b.FuncReturn({y});
+  TextOptions options;
+  options.locations = Locations::kTable;
+  const std::string text = WriteText(module, options);
+  EXPECT_THAT(text, HasSubstr("(%0: tensor<4x6xf32> loc(#loc0))"));
+  EXPECT_THAT(text, HasSubstr("%2 = \"stablehlo.add\"(%0, %1) : (tensor<4x6xf32>, "
+                              "tensor<4x6xf32>) -> tensor<4x6xf32> loc(#loc1)\n"));
+  EXPECT_THAT(text, HasSubstr("-> () loc(unknown)\n"));
+  EXPECT_THAT(text, EndsWith("} loc(unknown)\n#loc0 = loc(\"x\")\n"
+                             "#loc1 = loc(\"jit(f)/add\"(\"train.py\":7:3))\n"));
 }
 
 TEST(TextWriter, ConstantsKeepEveryBit) {

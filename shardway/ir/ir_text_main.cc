@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (argument == "--locations") {
-      options.text.locations = true;
+      options.text.locations = shardway::ir::Locations::kInline;
     } else if (argument == "--no-sdy") {
       options.text.sdy = false;
     } else if (argument == "--verify") {

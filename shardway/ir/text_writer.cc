@@ -1,5 +1,8 @@
 #include "shardway/ir/text_writer.h"
 
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "shardway/ir/text_parts.h"
 
@@ -34,7 +37,10 @@ class Writer {
       }
     }
     for (const Function* function : module.functions()) WriteFunction(*function);
-    out_ += "}\n";
+    out_ += '}';
+    WriteLocation(nullptr);
+    out_ += '\n';
+    WriteLocationTable();
     return std::move(out_);
   }
 
@@ -49,6 +55,7 @@ class Writer {
       const Value* argument = function.arguments()[i];
       WriteArgument(*argument);
       if (i < function.arg_attrs.size()) WriteDict(" ", function.arg_attrs[i]);
+      WriteLocation(argument->location);
     }
     out_ += ") -> (";
     for (size_t i = 0; i < function.result_types.size(); ++i) {
@@ -124,6 +131,8 @@ class Writer {
       for (size_t i = 0; i < region.arguments.size(); ++i) {
         if (i > 0) out_ += ", ";
         WriteArgument(*region.arguments[i]);
+        // Names like "psum:" tell people nothing.
+        if (options_.locations == Locations::kTable) WriteLocation(region.arguments[i]->location);
       }
       out_ += "):\n";
     }
@@ -146,25 +155,55 @@ class Writer {
     }
   }
 
+  // Of a function, an operator, an argument; null: of nobody knows where.
   void WriteLocation(const Location* location) {
-    if (!options_.locations || location == nullptr) return;
-    const bool file = !location->file.empty();
-    if (location->name.empty() && !file) return;
-    out_ += " loc(";
-    if (!location->name.empty()) {
-      AppendQuoted(out_, location->name);
+    const bool known = location != nullptr && (!location->name.empty() || !location->file.empty());
+    switch (options_.locations) {
+      case Locations::kNone:
+        return;
+      case Locations::kInline:
+        if (!known) return;
+        out_ += " loc(";
+        WriteLocationBody(*location);
+        out_ += ')';
+        return;
+      case Locations::kTable:
+        break;
+    }
+    if (!known) {  // left out, the parser would take the line of this text
+      out_ += " loc(unknown)";
+      return;
+    }
+    const auto [it, is_new] = numbers_.try_emplace(location, table_.size());
+    if (is_new) table_.push_back(location);
+    absl::StrAppend(&out_, " loc(#loc", it->second, ")");
+  }
+
+  void WriteLocationBody(const Location& location) {
+    const bool file = !location.file.empty();
+    if (!location.name.empty()) {
+      AppendQuoted(out_, location.name);
       if (file) out_ += '(';
     }
     if (file) {
-      AppendQuoted(out_, location->file);
-      absl::StrAppend(&out_, ":", location->line, ":", location->column);
-      if (!location->name.empty()) out_ += ')';
+      AppendQuoted(out_, location.file);
+      absl::StrAppend(&out_, ":", location.line, ":", location.column);
+      if (!location.name.empty()) out_ += ')';
     }
-    out_ += ')';
+  }
+
+  void WriteLocationTable() {
+    for (size_t i = 0; i < table_.size(); ++i) {
+      absl::StrAppend(&out_, "#loc", i, " = loc(");
+      WriteLocationBody(*table_[i]);
+      out_ += ")\n";
+    }
   }
 
   const TextOptions& options_;
   std::string out_;
+  std::vector<const Location*> table_;  // for kTable, in the order of first use
+  absl::flat_hash_map<const Location*, size_t> numbers_;
 };
 
 }  // namespace

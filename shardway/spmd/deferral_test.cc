@@ -46,7 +46,7 @@ TEST(Deferral, NothingWaitsForScalingAlone) {
   p.Annotate(r, Sharding::Replicated(2));
   p.Return({r});
   const std::string text = p.Text(Backend::kFfi);
-  EXPECT_LT(text.find("all_reduce"), text.find("multiply"));
+  EXPECT_LT(text.find("all-reduce"), text.find("multiply"));
 }
 
 TEST(Deferral, WhatIsNotLinearIsReducedBefore) {

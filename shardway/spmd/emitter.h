@@ -125,6 +125,7 @@ class Emitter {
   ir::Op* EmitNative(const collective::Spec& spec, absl::Span<ir::Value* const> operands,
                      absl::Span<const ir::Type> results);
   ir::Op* EmitCall(absl::Span<ir::Value* const> operands, absl::Span<const ir::Type> results);
+  const ir::Location* Named(const ir::Location* location, const std::string& what);
   void NumberSites();
 
   ir::Module* module_;

@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
+#include "shardway/ir/clone.h"
 #include "shardway/spmd/combine_collectives.h"
 #include "shardway/spmd/combine_neighbours.h"
 #include "shardway/spmd/compute_sharding.h"
@@ -41,8 +42,10 @@ class Partitioner {
     module_->name = program_.module->name;
     main_->is_public = true;
     const ir::Function& source = *program_.module->main();
+    ir::Cloner locations(module_.get());
     for (const ir::Value* v : source.arguments()) {
       ir::Value* shard = module_->AddArgument(main_->body, values_.TypeOf(v));
+      shard->location = locations.CloneLocation(v->location);
       values_[v] = {shard, values_.Decided(v), sums_.Unreduced(v)};
     }
     for (const ir::Value* v : source.arguments()) {

@@ -39,6 +39,22 @@ TEST(Partition, MegatronBlockHasOneAllReduce) {
   EXPECT_THAT(p.Collectives(), ElementsAre("all_reduce sum f32[4,64] over axes [1] of [2,4]"));
 }
 
+TEST(Partition, CollectivesAreNamedAfterTheUsersOperator) {
+  TestProgram p;
+  ir::Value* x = p.Argument({8, 16}, Sharding{{kX, kY}});
+  ir::Value* w = p.Argument({16, 4}, Sharding{{kY, {}}});
+  p.b.set_location(p.module->AddLocation({"jit(f)/dot", "train.py", 7, 3}));
+  p.Return({p.Constrain(Dot(p.b, x, w, 1, 0, {8, 4}), Sharding{{kX, {}}})});
+  p.Partitioned(Backend::kFfi);
+  EXPECT_EQ(p.device.collectives[0].location, "train.py:7:3 (jit(f)/dot)");
+  for (const ir::Op* op : p.device.module->main()->body->ops) {
+    if (op->kind != ir::OpKind::kCustomCall) continue;
+    EXPECT_EQ(op->location->ToString(), "train.py:7:3 (jit(f)/dot/all-reduce)");
+  }
+  EXPECT_THAT(p.Text(Backend::kFfi),
+              HasSubstr("op = \"all-reduce(sum f32[4,4] over axes [1] of [2,4])\""));
+}
+
 TEST(Partition, BothBackEndsHaveTheSameCollectives) {
   TestProgram p;
   ir::Value* x = p.Argument({8, 16}, Sharding{{kX, kY}});

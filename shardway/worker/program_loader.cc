@@ -17,6 +17,13 @@ namespace {
 constexpr size_t kCachedExecutables = 256;
 constexpr int kCompileThreads = 2;
 
+// A program's text without the table of locations behind it: what XLA makes of it depends on no
+// more, so that a function that the user jits in two places is compiled once. Its profile then
+// shows the place that came first.
+std::string_view WithoutLocations(std::string_view text) {
+  return text.substr(0, text.find("\n#loc"));
+}
+
 absl::Status Annotate(const Program& program, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::Status(status.code(),
@@ -72,7 +79,8 @@ absl::StatusOr<Program::Loaded> ProgramLoader::Compile(const Program& program,
   // Which devices it is for makes no difference: each runs the same executable.
   SHARDWAY_ASSIGN_OR_RETURN(const std::string options,
                             device::PerDeviceCompileOptions(message.xla_options()));
-  const std::string key = absl::StrCat(options.size(), ":", options, message.text());
+  const std::string key =
+      absl::StrCat(options.size(), ":", options, std::string(WithoutLocations(message.text())));
   SHARDWAY_ASSIGN_OR_RETURN(loaded.executable, cache_.Get(key, [&]() -> CompileCache::Result {
     SHARDWAY_ASSIGN_OR_RETURN(std::unique_ptr<device::Executable> executable,
                               devices_->Compile(message.text(), options));

@@ -129,6 +129,16 @@ TEST(WorkerTest, OneTextIsCompiledOnce) {
   EXPECT_EQ(host.fake->compilations(), 1);
 }
 
+TEST(WorkerTest, WhereTheUserWroteItDoesNotMatter) {
+  FakeHost host;
+  for (uint64_t program = 1; program <= 3; ++program) {
+    const std::string line = std::to_string(program);
+    host.harness.Load(program, {"result 0\n#loc0 = loc(\"train.py\":" + line + ":1)\n", {0}});
+    EXPECT_TRUE(host.harness.AwaitLoaded(program).ok());
+  }
+  EXPECT_EQ(host.fake->compilations(), 1);
+}
+
 // Only what XLA is told of the options counts, and devices are none of it.
 TEST(WorkerTest, OneTextOnOtherDevicesIsTheSame) {
   FakeHost host;
