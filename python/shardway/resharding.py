@@ -15,19 +15,12 @@ import jax
 import numpy as np
 from jax._src import array as jax_array
 from jax._src.lib import xla_client as xc
-from jax.sharding import Mesh, NamedSharding, Sharding
+from jax.sharding import Mesh, NamedSharding
 
 from shardway.ownership import is_ours
+from shardway.reshard_program import resharding
 
 _patched: list[Any] = []
-
-
-@functools.lru_cache(maxsize=512)
-def _into(sharding: Sharding) -> Callable[[jax.Array], jax.Array]:
-    def reshard(x: jax.Array) -> jax.Array:
-        return x
-
-    return jax.jit(reshard, out_shardings=sharding)
 
 
 def _on_devices_of(x: jax.Array, target: NamedSharding) -> NamedSharding:
@@ -48,10 +41,15 @@ def _reshardable(source: Any, target: Any) -> bool:
     )
 
 
+def _cut(x: jax.Array, target: NamedSharding) -> jax.Array:
+    """On the devices that hold `x`, whose order `target` shares."""
+    return resharding(x.aval, x.sharding, target)(x)
+
+
 def _reshard(x: jax.Array, target: NamedSharding) -> jax.Array:
     if x.sharding._device_assignment == target._device_assignment:
-        return _into(target)(x)
-    cut = _into(_on_devices_of(x, target))(x)
+        return _cut(x, target)
+    cut = _cut(x, _on_devices_of(x, target))
     devices = target._internal_device_list.addressable_device_list
     copy = xc.ArrayCopySemantics.REUSE_INPUT
     return xc.batched_copy_array_to_devices_with_sharding([cut], [devices], [target], [copy])[0]
