@@ -196,11 +196,28 @@ def test_put_resharded_traces_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     check_shards(moved, numbers(8, 12))
 
 
+# Those of less than a byte are packed on the devices.
+PACKED = [jnp.int2, jnp.int4, jnp.uint4, jnp.float4_e2m1fn]
+
+
+@pytest.mark.parametrize("dtype", [*PACKED, jnp.float8_e4m3fn, jnp.float8_e5m2], ids=str)
+def test_collectives_of_narrow_elements(dtype: Any) -> None:
+    def f(a: jax.Array) -> jax.Array:
+        gathered = lax.all_gather(a, "model", axis=1, tiled=True)
+        return lax.ppermute(gathered, "data", [(0, 1), (1, 0)])
+
+    x = (np.arange(128).reshape(8, 16) % 2).astype(dtype)
+    g = jax.shard_map(
+        f, mesh=MESH, in_specs=P("data", "model"), out_specs=P("data"), check_vma=False
+    )
+    np.testing.assert_array_equal(np.asarray(jax.jit(g)(x)), np.roll(x, 4, 0))
+
+
 @pytest.mark.parametrize(
-    "dtype", [jnp.bfloat16, np.bool_, np.uint8, np.complex64, np.int64], ids=str
+    "dtype", [jnp.bfloat16, np.bool_, np.uint8, np.complex64, np.int64, *PACKED], ids=str
 )
 def test_put_resharded_of_every_kind(dtype: Any) -> None:
-    x = (np.arange(128).reshape(8, 16) % 7).astype(dtype)
+    x = (np.arange(128).reshape(8, 16) % 2).astype(dtype)
     moved = jax.device_put(jax.device_put(x, sharded(P("data"))), sharded(P("model", "data")))
     check_shards(moved, np.asarray(jnp.asarray(x)))
 

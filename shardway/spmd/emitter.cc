@@ -1,5 +1,7 @@
 #include "shardway/spmd/emitter.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "shardway/ir/attribute.h"
 #include "shardway/spmd/reshard.h"
@@ -21,6 +23,14 @@ ir::Attribute RowMajorLayouts(absl::Span<const ir::Type> types) {
 
 collective::Shaped ShapedOf(const ir::Type& type) {
   return {type.element, std::vector<int64_t>(type.dims.begin(), type.dims.end())};
+}
+
+// XLA's CPU backend packs elements of less than a byte, comm does not know by which rules: they
+// travel in a type that holds each of their values, wraps around where they do and is a whole byte.
+ElementType CarrierOf(ElementType element) {
+  if (ElementBits(element) >= 8 || element == ElementType::kI1) return element;
+  if (IsFloat(element)) return ElementType::kF16;
+  return IsSignedInteger(element) ? ElementType::kI8 : ElementType::kUI8;
 }
 
 // "all-reduce(sum f32[128] over axes [0] of [2,4])": found, and counted, by whoever looks for XLA's
@@ -193,6 +203,10 @@ ir::Value* Emitter::PermuteDevices(ir::Value* x, const Pairs& pairs) {
 std::vector<ir::Value*> Emitter::Collective(collective::Spec spec,
                                             absl::Span<ir::Value* const> operands,
                                             absl::Span<const ir::Type> results) {
+  if (backend_ == Backend::kFfi) {
+    if (std::vector<ir::Value*> made = CollectiveInCarriers(spec, operands, results); !made.empty())
+      return made;
+  }
   spec.operands.clear();
   spec.results.clear();
   for (const ir::Value* v : operands) spec.operands.push_back(ShapedOf(v->type));
@@ -202,6 +216,22 @@ std::vector<ir::Value*> Emitter::Collective(collective::Spec spec,
                                             : EmitCall(operands, results);
   calls_.push_back({op, std::move(spec), cause_});
   return op->results;
+}
+
+std::vector<ir::Value*> Emitter::CollectiveInCarriers(const collective::Spec& spec,
+                                                      absl::Span<ir::Value* const> operands,
+                                                      absl::Span<const ir::Type> results) {
+  const auto whole = [](const ir::Type& t) { return CarrierOf(t.element) == t.element; };
+  if (std::all_of(results.begin(), results.end(), whole)) return {};
+  std::vector<ir::Value*> carriers;
+  std::vector<ir::Type> types(results.begin(), results.end());
+  for (ir::Value* v : operands) {
+    carriers.push_back(builder_.Convert(v, CarrierOf(v->type.element)));
+  }
+  for (ir::Type& t : types) t.element = CarrierOf(t.element);
+  std::vector<ir::Value*> made = Collective(spec, carriers, types);
+  for (size_t i = 0; i < made.size(); ++i) made[i] = builder_.Convert(made[i], results[i].element);
+  return made;
 }
 
 std::vector<ir::Value*> Emitter::Together(const collective::Spec& like,

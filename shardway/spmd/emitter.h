@@ -121,6 +121,11 @@ class Emitter {
   bool HasReduction(collective::Reduction reduction, ElementType element) const;
   ir::Value* GatherAndReduce(ir::Value* x, collective::Reduction reduction, const AxisList& axes);
 
+  // Of elements of less than a byte; nothing when there are none.
+  std::vector<ir::Value*> CollectiveInCarriers(const collective::Spec& spec,
+                                               absl::Span<ir::Value* const> operands,
+                                               absl::Span<const ir::Type> results);
+
   ir::Value* Id(int which);
   ir::Op* EmitNative(const collective::Spec& spec, absl::Span<ir::Value* const> operands,
                      absl::Span<const ir::Type> results);

@@ -55,6 +55,16 @@ TEST(Partition, CollectivesAreNamedAfterTheUsersOperator) {
               HasSubstr("op = \"all-reduce(sum f32[4,4] over axes [1] of [2,4])\""));
 }
 
+TEST(Partition, WhatXlaPacksTravelsInWholeBytes) {
+  TestProgram p;
+  ir::Value* x = p.Argument({8, 16}, Sharding{{kX, {}}});
+  x->type.element = ElementType::kI4;
+  p.Return({p.Constrain(x, Sharding{{{}, {}}})});
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_gather i8[4,16]")));
+  EXPECT_THAT(p.Text(Backend::kFfi), HasSubstr("-> (tensor<8x16xi4>)"));
+  EXPECT_THAT(p.Collectives(Backend::kNative), ElementsAre(HasSubstr("all_gather i4[4,16]")));
+}
+
 TEST(Partition, BothBackEndsHaveTheSameCollectives) {
   TestProgram p;
   ir::Value* x = p.Argument({8, 16}, Sharding{{kX, kY}});

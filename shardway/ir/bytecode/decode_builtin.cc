@@ -1,6 +1,7 @@
 // MLIR's own attributes and types: locations, the module's attributes, the types at Shardy's
 // operators.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -46,7 +47,15 @@ enum TypeCode : uint64_t {
   kRankedTensor = 13,
   kRankedTensorWithEncoding = 14,
   kTuple = 15,
+  kFirstNarrow = 22,
 };
+
+// From kFirstNarrow on: what shard_map's arguments have beside the wide types.
+constexpr std::array kNarrowFloats = {
+    ElementType::kF8E5M2,     ElementType::kF8E4M3,     ElementType::kF8E4M3FN,
+    ElementType::kF8E5M2FNUZ, ElementType::kF8E4M3FNUZ, ElementType::kF8E4M3B11FNUZ,
+    ElementType::kF8E3M4,     ElementType::kF4E2M1FN,   ElementType::kF6E2M3FN,
+    ElementType::kF6E3M2FN,   ElementType::kF8E8M0FNU};
 
 // A location knows the user's line best where it was called innermost.
 const Location* Merge(Pool& pool, const Location* named, const Location* place) {
@@ -241,6 +250,9 @@ DecodedType DecodeBuiltinType(ByteReader& reader, Pool& pool) {
     case kTuple:
       return Type::Tuple(ReadTypes(reader, pool));
     default:
+      if (code >= kFirstNarrow && code - kFirstNarrow < kNarrowFloats.size()) {
+        return kNarrowFloats[code - kFirstNarrow];
+      }
       return UnsupportedType{absl::StrCat("the builtin type with code ", code)};
   }
 }
