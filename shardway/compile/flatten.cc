@@ -17,12 +17,18 @@
 #include "shardway/ir/builder.h"
 #include "shardway/ir/clone.h"
 #include "shardway/spmd/concatenate.h"
+#include "shardway/spmd/host_transfer.h"
 
 namespace shardway::compile {
 namespace {
 
 using sharding::Annotation;
 using sharding::AxisSet;
+
+bool IsHostTransfer(const ir::Op& op) {
+  return op.kind == ir::OpKind::kInfeed || op.kind == ir::OpKind::kOutfeed ||
+         op.kind == ir::OpKind::kSend || op.kind == ir::OpKind::kRecv;
+}
 
 class Flattener {
  public:
@@ -346,8 +352,15 @@ class Flattener {
               absl::StrCat("the sharding of ", std::string(ir::OpKindName(op.kind)));
           return At(annotation.status(), NameOfResult(name, op, i), op.location);
         }
-        if (!annotation->maximal)
-          out_.program().annotations[copy->result(i)->id] = *std::move(annotation);
+        if (annotation->maximal) {
+          if (IsHostTransfer(op)) {
+            const ir::SdySharding& one = many->shardings[i];
+            const ir::SdyMesh* mesh = one.mesh ? &*one.mesh : from_.FindMesh(one.mesh_name);
+            ir::Set(copy->attributes, std::string(spmd::kOnDevice), mesh->device_ids[0]);
+          }
+          continue;
+        }
+        out_.program().annotations[copy->result(i)->id] = *std::move(annotation);
       }
     }
     return absl::OkStatus();

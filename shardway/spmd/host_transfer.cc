@@ -1,32 +1,80 @@
-// infeed, outfeed, send, recv: transfers with the host, or between devices, while the program runs.
+// infeed, outfeed, send, recv: transfers with the host while the program runs.
 //
 // Each device does its own. A result of infeed or recv that the user has annotated (sdy.sharding)
 // comes in tiles: a device is fed its own, padding included; without an annotation each is fed the
 // whole, whatever its users would like, since the host can't know that. Operands of outfeed and
-// send go out whole, from every device; in a manual region they are what the device has.
+// send go out whole, from every device; in a manual region they are what the device has. What the
+// user has put on one device (kOnDevice) that device does alone, and sends the others its results.
 //
 // Only the plugin's own runtime can serve them: `native`. On CPU workers nothing does, and JAX
 // itself uses callbacks instead.
-#include <algorithm>
+#include "shardway/spmd/host_transfer.h"
+
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "shardway/base/status_macros.h"
 #include "shardway/spmd/room.h"
 
 namespace shardway::spmd {
 namespace {
 
-// The annotations of the results; null: none.
-const ir::SdyPerValue* AnnotationsOf(const ir::Op& op) {
+// The device that does it alone.
+std::optional<int64_t> OneDevice(const ir::Op& op) {
+  if (op.Find(kOnDevice) == nullptr) return std::nullopt;
+  return op.Int(kOnDevice);
+}
+
+bool IsAnnotated(const ir::Op& op) {
   const ir::Attribute* a = op.Find("sdy.sharding");
-  return a == nullptr ? nullptr : a->get_if<ir::SdyPerValue>();
+  return a != nullptr && a->get_if<ir::SdyPerValue>() != nullptr;
+}
+
+// if (partition_id == device) { the transfer } else { zeros }, then its arrays to all.
+LocalResults EmitOn(int64_t device, LocalOp& local) {
+  Emitter& e = local.e;
+  ir::Builder& b = e.b();
+  ir::Value* here = e.PartitionId();
+  ir::Value* is_here = b.Compare("EQ", here, b.SplatInt(here->type, device));
+  ir::Op* branch = b.Create(ir::OpKind::kIf, {&is_here, 1}, local.result_types);
+  ir::Region* outer = b.region();
+  b.set_region(e.module()->AddRegion(branch));
+  ir::AttrDict attributes = local.op.attributes;
+  ir::Erase(attributes, std::string(kOnDevice));
+  SHARDWAY_ASSIGN_OR_RETURN(const std::vector<ir::Value*> done,
+                            EmitWith(local, std::move(attributes)));
+  b.Return(done);
+  b.set_region(e.module()->AddRegion(branch));
+  std::vector<ir::Value*> nothing;
+  for (const ir::Type& type : local.result_types) {
+    nothing.push_back(type.is_token() ? b.Create(ir::OpKind::kCreateToken, {}, {&type, 1})->result()
+                                      : b.SplatInt(type, 0));
+  }
+  b.Return(nothing);
+  b.set_region(outer);
+
+  collective::Spec broadcast;
+  broadcast.kind = collective::Kind::kCollectiveBroadcast;
+  std::vector<int64_t> group = {device};
+  for (int64_t d = 0; d < local.mesh().num_devices(); ++d) {
+    if (d != device) group.push_back(d);
+  }
+  broadcast.groups = e.GroupsFromLists({std::move(group)});
+  std::vector<ir::Value*> results = branch->results;
+  for (ir::Value*& v : results) {
+    if (v->type.is_tensor()) v = e.Collective(broadcast, {&v, 1}, {&v->type, 1})[0];
+  }
+  return results;
 }
 
 }  // namespace
 
 OpRule HostTransferRule(const ir::Op& op) {
   OpRule rule = ReplicatedRule(op);
-  if (AnnotationsOf(op) == nullptr) return rule;
+  if (!IsAnnotated(op) || OneDevice(op)) return rule;
   for (size_t i = 0; i < op.results.size(); ++i) {
     rule.results[i] = rule.NewTensor(op.results[i]->type);
   }
@@ -43,13 +91,14 @@ LocalResults EmitHostTransfer(LocalOp& local) {
         "no transfers with the host inside a program on CPU workers; use "
         "jax.experimental.io_callback or pass the data as an argument");
   }
-  if (const ir::SdyPerValue* all = AnnotationsOf(local.op)) {
-    for (size_t i = 0; i < std::min(all->shardings.size(), local.op.results.size()); ++i) {
-      const ir::Type& type = local.op.results[i]->type;
-      if (type.is_tensor() && all->shardings[i].dims.size() != static_cast<size_t>(type.rank())) {
-        return refuse("it is on one device; annotate its result over the whole mesh");
-      }
+  if (const std::optional<int64_t> device = OneDevice(local.op)) {
+    if (*device < 0 || *device >= local.mesh().num_devices()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          std::string(ir::OpKindName(local.op.kind)), " at ", local.op.location->ToString(),
+          " is on device ", *device, " of ", local.mesh().num_devices()));
     }
+    if (local.e.num_replicas() > 1) return refuse("on one device, of a program with replicas");
+    return EmitOn(*device, local);
   }
   return EmitAsIs(local);
 }

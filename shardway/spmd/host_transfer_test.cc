@@ -1,3 +1,5 @@
+#include "shardway/spmd/host_transfer.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,6 +8,7 @@
 namespace shardway::spmd {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -60,6 +63,32 @@ TEST_F(HostTransferTest, EveryDeviceSendsTheWhole) {
   const std::string text = p_.Text(Backend::kNative);
   EXPECT_THAT(text, HasSubstr("stablehlo.all_gather"));
   EXPECT_THAT(text, HasSubstr("(tensor<8x6xf32>, !stablehlo.token)"));
+}
+
+TEST_F(HostTransferTest, OneDeviceIsFedAndSendsTheOthersTheRest) {
+  ir::Op* op = Infeed(false);
+  ir::Set(op->attributes, std::string(kOnDevice), int64_t{3});
+  p_.Return({p_.Constrain(op->result(0), {{kX, {}}})});
+  EXPECT_THAT(p_.Collectives(Backend::kNative),
+              ElementsAre(HasSubstr("collective_broadcast f32[8,6]")));
+  EXPECT_THAT(p_.device.collectives[0].groups.MembersOf(0), ElementsAre(3, 0, 1, 2, 4, 5, 6, 7));
+  const std::string text = p_.Text(Backend::kNative);
+  EXPECT_THAT(text, HasSubstr("stablehlo.if"));
+  EXPECT_THAT(text, HasSubstr("(tensor<8x6xf32>, !stablehlo.token)"));
+  EXPECT_THAT(text, Not(HasSubstr("on_device")));
+}
+
+TEST_F(HostTransferTest, OneDeviceSends) {
+  ir::Value* x = p_.Argument({8, 6}, {{kX, {}}});
+  ir::Value* operands[] = {x, Token()};
+  const ir::Type token = ir::Type::Token();
+  ir::AttrDict attributes;
+  ir::Set(attributes, "outfeed_config", std::string("c"));
+  ir::Set(attributes, std::string(kOnDevice), int64_t{0});
+  p_.b.Create(ir::OpKind::kOutfeed, operands, {&token, 1}, std::move(attributes));
+  p_.Return({x});
+  EXPECT_THAT(p_.Collectives(Backend::kNative), ElementsAre(HasSubstr("all_gather")));
+  EXPECT_THAT(p_.Text(Backend::kNative), HasSubstr("stablehlo.if"));
 }
 
 TEST_F(HostTransferTest, CpuWorkersServeNone) {
