@@ -64,7 +64,7 @@ def _make_client() -> Any:
     from jax._src import xla_bridge
     from jax._src.lib import xla_client
 
-    from shardway import callbacks, custom_partitioning, resharding
+    from shardway import callbacks, custom_partitioning, resharding, send_recv
 
     library = library_path()
     if not xla_client.pjrt_plugin_loaded(NAME):
@@ -80,4 +80,5 @@ def _make_client() -> Any:
     callbacks.install(library)
     custom_partitioning.install()
     resharding.install()
+    send_recv.install()
     return client

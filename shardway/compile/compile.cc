@@ -22,6 +22,7 @@
 #include "shardway/spmd/partial_sort.h"
 #include "shardway/spmd/partitioner.h"
 #include "shardway/spmd/propagation.h"
+#include "shardway/spmd/send_recv.h"
 
 namespace shardway::compile {
 namespace {
@@ -221,6 +222,7 @@ absl::StatusOr<Partitioned> CompileWith(const Request& asked, const Options& opt
   SHARDWAY_ASSIGN_OR_RETURN(spmd::Program program, Flatten(*module, request));
   program.mesh.SetIslands(request.islands);
   Show(options, "2-flat.mlir", *program.module);
+  SHARDWAY_RETURN_IF_ERROR(spmd::PairTransfers(program));
   spmd::ShortenSorts(program);
   const ir::Function& main = *program.module->main();
   const spmd::Rules rules(program);
