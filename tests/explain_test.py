@@ -145,6 +145,30 @@ def compile_text(
         path.unlink()
 
 
+INFEED = """
+module @feed {
+  sdy.mesh @mesh = <["x"=8]>
+  sdy.mesh @one = <[], device_ids=[3]>
+  func.func public @main() -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
+    %t = stablehlo.create_token : !stablehlo.token
+    %r:2 = "stablehlo.infeed"(%t) {infeed_config = "c",
+        sdy.sharding = #sdy.sharding_per_value<[<@one, []>, <@one, []>]>}
+        : (!stablehlo.token) -> (tensor<8x4xf32>, !stablehlo.token)
+    return %r#0 : tensor<8x4xf32>
+  }
+}
+"""
+
+
+def test_one_device_is_fed() -> None:
+    native = compile_text(INFEED, "--backend", "native").stdout
+    assert "stablehlo.if" in native
+    assert "collective_broadcast f32[8,4] over groups {{3,0,1,2,4,5,6,7}}" in native
+    refused = compile_text(INFEED, "--backend", "ffi")
+    assert "infeed at" in refused.stderr
+    assert "CPU workers" in refused.stderr
+
+
 MATMUL = """
 module @matmul {
   func.func public @main(%a: tensor<16x32xf32>, %b: tensor<32x24xf32>) -> tensor<16x24xf32> {
