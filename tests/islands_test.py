@@ -98,7 +98,7 @@ def test_sums_over_all_devices_cross_islands(
     for name in ("matmul", "combined"):
         kinds = [text for text in texts if name in text.splitlines()[0]]
         assert kinds, [text.splitlines()[0] for text in texts]
-        assert all(("reduce_scatter" in text) == (when == "always") for text in kinds)
+        assert all(("reduce-scatter" in text) == (when == "always") for text in kinds)
 
 
 def test_the_native_form_crosses_islands_in_parts() -> None:
@@ -124,5 +124,5 @@ def test_the_controller_compiles_for_its_islands(
     script(CLUSTER, islands=islands, devices=8 // islands, SHARDWAY_DUMP=str(tmp_path)).wait()
     texts = [p.read_text() for p in tmp_path.rglob("*4-partitioned*") if "lambda" in p.name]
     assert texts, sorted(p.name for p in tmp_path.rglob("*"))
-    assert any("all_gather" in text for text in texts)
-    assert any("collective_permute" in text for text in texts) == permutes
+    assert any("all-gather" in text for text in texts)
+    assert any("collective-permute" in text for text in texts) == permutes
