@@ -462,6 +462,28 @@ def train_lm_gradients() -> None:
     )
 
 
+def all_to_all_of_padding() -> None:
+    """A gather's result, padded until there is a piece for each device, goes all to all."""
+    m = mesh(x=3)
+    how = lax.GatherDimensionNumbers((0, 2), (2,), (0, 2))
+
+    def fn(a: jax.Array, i: jax.Array, split: bool) -> jax.Array:
+        def held(v: jax.Array) -> jax.Array:
+            return lax.with_sharding_constraint(v, NamedSharding(m, P(None, "x"))) if split else v
+
+        return held(lax.gather(held(a), i, how, (10, 4, 1), mode="clip"))
+
+    for dtype in (bool, np.int8, np.float32):
+        text = twin(
+            partial(fn, split=True),
+            [i32(10, 4, 3).astype(dtype), np.array([[1, 2]], np.int32)],
+            mesh=m,
+            out=P(),
+            reference=partial(fn, split=False),
+        )
+        assert "stablehlo.all_to_all" in text
+
+
 def without_shardy(case: Case) -> Case:
     """The same with `mhlo.sharding` strings and conversions as custom calls."""
 
@@ -503,6 +525,7 @@ def cases() -> dict[str, Case]:
     found["mlp_megatron"] = mlp_case(P(None, "y"), P("y"), P("y"), P("x"))
     found["mlp_fsdp"] = mlp_case(P(("x", "y")), P(("x", "y")), P(("x", "y")), P(("x", "y")))
     found["mlp_2d"] = mlp_case(P("x", "y"), P("y"), P("y", "x"), P("x"))
+    found["all_to_all_of_padding"] = all_to_all_of_padding
     found["train_lm_gradients"] = train_lm_gradients
     found |= window_programs.cases()
     for name in [

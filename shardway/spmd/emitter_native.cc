@@ -26,6 +26,15 @@ std::vector<std::vector<int64_t>> Lists(const collective::Groups& groups) {
   return lists;
 }
 
+// XLA cuts an all-to-all's operand into pieces and looks through a pad or a concatenation for each
+// of them; its verifier then refuses pieces of which one has another layout (a gather's has).
+ir::Value* AsOnePiece(ir::Builder& b, ir::Value* x) {
+  const bool composed = x->def != nullptr && (x->def->kind == ir::OpKind::kPad ||
+                                              x->def->kind == ir::OpKind::kConcatenate);
+  if (!composed) return x;
+  return b.Create(ir::OpKind::kOptimizationBarrier, {&x, 1}, {&x->type, 1})->result();
+}
+
 }  // namespace
 
 void BuildReducer(ir::Module* module, ir::Region* region, Reduction reduction,
@@ -95,11 +104,14 @@ ir::Op* Emitter::EmitNative(const collective::Spec& spec, absl::Span<ir::Value* 
       ir::Set(attributes, "use_global_device_ids", true);
       ir::Set(attributes, "all_gather_dim", spec.dim0);
       return builder_.Create(ir::OpKind::kAllGather, operands, results, std::move(attributes));
-    case Kind::kAllToAll:
+    case Kind::kAllToAll: {
       ir::Set(attributes, "split_dimension", spec.dim0);
       ir::Set(attributes, "concat_dimension", spec.dim1);
       ir::Set(attributes, "split_count", spec.groups.group_size());
-      return builder_.Create(ir::OpKind::kAllToAll, operands, results, std::move(attributes));
+      std::vector<ir::Value*> whole;
+      for (ir::Value* x : operands) whole.push_back(AsOnePiece(builder_, x));
+      return builder_.Create(ir::OpKind::kAllToAll, whole, results, std::move(attributes));
+    }
     case Kind::kCollectiveBroadcast:
       return builder_.Create(ir::OpKind::kCollectiveBroadcast, operands, results,
                              std::move(attributes));
