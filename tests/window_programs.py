@@ -311,6 +311,21 @@ def convolve(d: Draw) -> None:
     )
 
 
+def convolution_that_drops() -> None:
+    """Padding that drops elements on one side and adds some on the other: XLA's CPU reads past the image."""
+
+    def fn(x: jax.Array, w: jax.Array) -> jax.Array:
+        padding = ((1, 1), (-1, 1))
+        return lax.conv_general_dilated(
+            x, w, (1, 1), padding, dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+
+    d = Draw("convolution_that_drops", 0)
+    args = [d.f32(2, 16, 6, 8), d.f32(3, 1, 8, 4)]
+    for spec in (P(), P(None, "y"), P("x", "y"), P(None, None, "x")):
+        twin(fn, args, [spec, P()], out=spec, tolerance=1e-4, mesh=mesh())
+
+
 DRAWS = {
     name.removeprefix("draw_"): (fn, count)
     for name, fn, count in [
@@ -362,4 +377,7 @@ def convolutions() -> None:
 
 def cases() -> dict[str, Case]:
     """By name, each a few random programs of one family; SPMD_FULL=1 draws twenty times as many."""
-    return {f"window_{name}": drawn(name) for name in DRAWS} | {"convolutions": convolutions}
+    return {f"window_{name}": drawn(name) for name in DRAWS} | {
+        "convolutions": convolutions,
+        "convolution_that_drops": convolution_that_drops,
+    }

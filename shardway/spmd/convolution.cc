@@ -64,6 +64,18 @@ Windows ImageWindows(const ir::Op& op) {
   return windows;
 }
 
+// Elements are dropped before the first and zeros added behind the last: of such padding XLA's CPU
+// backend reads beyond the image. What is dropped is sliced off instead.
+ir::Value* SliceDropped(Emitter& e, ir::Value* image, int64_t dim, int64_t dilation, int64_t& low,
+                        int64_t high) {
+  const int64_t dropped = CeilDiv(-low, dilation);
+  if (low >= 0 || high <= 0 || dropped >= image->type.dims[dim]) return image;
+  std::vector<int64_t> starts(image->type.rank(), 0);
+  starts[dim] = dropped;
+  low += dropped * dilation;
+  return e.b().Slice(image, starts, image->type.dims);
+}
+
 bool Empty(const ir::Op& op) {
   return op.operand(0)->type.num_elements() == 0 || op.operand(1)->type.num_elements() == 0 ||
          op.result()->type.num_elements() == 0;
@@ -153,11 +165,15 @@ LocalResults EmitConvolution(LocalOp& local) {
   padding.resize(2 * spatial.size(), 0);
   dilation.resize(spatial.size(), 1);
   for (size_t i = 0; i < spatial.size(); ++i) {
-    const auto& window = fetched.dims[spatial[i].image];
-    if (!window) continue;
-    padding[2 * i] = window->low;
-    padding[2 * i + 1] = window->high;
-    if (!window->phases.empty()) dilation[i] = 1;
+    int64_t& low = padding[2 * i];
+    int64_t& high = padding[2 * i + 1];
+    if (const auto& window = fetched.dims[spatial[i].image]; window.has_value()) {
+      low = window->low;
+      high = window->high;
+      if (!window->phases.empty()) dilation[i] = 1;
+    }
+    local.operands[0] =
+        SliceDropped(local.e, local.operands[0], spatial[i].image, dilation[i], low, high);
   }
   ir::Set(attributes, "padding", std::move(padding));
   ir::Set(attributes, "lhs_dilation", std::move(dilation));

@@ -113,6 +113,16 @@ TEST(Convolution, ExchangesEdgesOfASplitImage) {
   EXPECT_EQ(p.Text(Backend::kFfi).find("select"), std::string::npos);
 }
 
+TEST(Convolution, SlicesOffWhatNegativePaddingDrops) {
+  Window p;
+  ir::Value* image = p.Argument({2, 16, 3}, Sharding{{kX, {}, {}}});
+  ir::Value* kernel = p.Argument({3, 3, 5}, Sharding{{{}, {}, {}}});
+  ir::Value* y = p.Convolution(image, kernel, {-2, 1}, {2, 13, 5});
+  p.Return({p.Constrain(y, Sharding{{kX, {}, {}}})});
+  EXPECT_THAT(p.Text(Backend::kNative), AllOf(HasSubstr("start_indices = array<i64: 0, 2, 0>"),
+                                              HasSubstr("padding = dense<[[0, 1]]>")));
+}
+
 TEST(Convolution, WithAKernelAsLongAsTheImageSumsPartialResults) {
   // As in the gradient of a kernel: image and kernel are split alike, the result is small.
   Window p;
