@@ -130,6 +130,33 @@ def partial_manual() -> None:
     twin(mapped, [f32(8, 16), f32(16, 12)], [P("y", "x"), P("x", "y")], mesh=m)
 
 
+def partial_manual_sum() -> None:
+    """What goes in and comes out whole over x is split over x by what stands around it."""
+    m = mesh()
+
+    def around(a: jax.Array, region: Callable[..., jax.Array], split: bool) -> jax.Array:
+        def held(v: jax.Array) -> jax.Array:
+            return lax.with_sharding_constraint(v, NamedSharding(m, P("x"))) if split else v
+
+        return held(region(held(2 * a[:4]), a)) - 1
+
+    mapped = jax.shard_map(
+        lambda a, b: a + lax.psum(b, "x"),
+        mesh=m,
+        in_specs=(P(), P("x")),
+        out_specs=P(),
+        axis_names={"x"},
+    )
+    twin(
+        lambda a: around(a, mapped, True),
+        [f32(8, 8)],
+        [P("x", "y")],
+        out=P("x", "y"),
+        mesh=m,
+        reference=lambda a: around(a, lambda a, b: a + b[:4] + b[4:], False),
+    )
+
+
 def partial_manual_fft() -> None:
     """Manual over one axis; what a transform moves by itself over the other stays among its devices."""
     for axes in ({"x": 2, "y": 4}, {"y": 2, "x": 2, "z": 2}, {"z": 2, "x": 2, "y": 2}):
@@ -505,6 +532,7 @@ def cases() -> dict[str, Case]:
         found[f"manual_{name}"] = manual_case(name)
     found |= {
         "partial_manual": partial_manual,
+        "partial_manual_sum": partial_manual_sum,
         "partial_manual_fft": partial_manual_fft,
         "nested_manual": nested_manual,
         "grad_shard_map": grad_through_shard_map,

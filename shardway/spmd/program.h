@@ -8,7 +8,8 @@
 //   @SPMDShardToFullShape   the inverse
 //
 // A value between them is *manual* over those atoms: its type is already per device there, and the
-// atoms may not split it again.
+// atoms may not split it again. The whole values on either side are split over them as annotated,
+// which propagation does not extend.
 #pragma once
 
 #include <cstdint>

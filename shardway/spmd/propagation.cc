@@ -55,6 +55,12 @@ class Propagator {
       barred_[id] |= annotation.forbidden;
       for (int64_t p : annotation.priorities) rounds_.insert(p);
     }
+    // What enters or leaves a manual region is split over the region's axes as annotated, no
+    // further.
+    for (const auto& [op, axes] : program.conversions) {
+      const bool to_shard = op->String("call_target_name") == kFullToShard;
+      barred_[(to_shard ? op->operand(0) : op->result())->id] |= axes;
+    }
     // The last round takes all that is left.
     while (rounds_.size() > kMaxRounds) rounds_.erase(std::prev(rounds_.end(), 2));
   }

@@ -92,6 +92,21 @@ TEST(Propagation, ForbiddenAxesAreNotTaken) {
   EXPECT_EQ(p.ShardingOf(b), "[{}, {}]");
 }
 
+TEST(Propagation, WhatLeavesAManualRegionIsNotSplitOverItsAxes) {
+  TestProgram p;
+  ir::Value* part = p.Argument({8, 8}, Sharding{{{}, {}}});
+  ir::AttrDict attributes;
+  ir::Set(attributes, "call_target_name", std::string(kShardToFull));
+  ir::Op* leaves =
+      p.b.Create(ir::OpKind::kCustomCall, {&part, 1}, {&part->type, 1}, std::move(attributes));
+  p.program.conversions[leaves] = sharding::ToSet(kX);
+  p.program.annotations[leaves->result()->id] = {.sharding = Sharding{{{}, {}}},
+                                                 .open = ~uint32_t{0}};
+  ir::Value* b = p.Argument({8, 8}, Sharding{{kX, kY}});
+  p.Return({p.b.Binary(ir::OpKind::kAdd, leaves->result(), b)});
+  EXPECT_EQ(p.ShardingOf(leaves->result()), "[{}, {y}]");
+}
+
 TEST(Propagation, UserPrioritiesDecideConflicts) {
   for (const int64_t first : {0, 1}) {
     TestProgram p;
