@@ -67,6 +67,13 @@ class Propagator {
 
   std::vector<Sharding> Run() {
     if (mesh_.num_atoms() == 0) return std::move(shardings_);
+    Spread();
+    Agree(*program_.module->main()->body);
+    return std::move(shardings_);
+  }
+
+ private:
+  void Spread() {
     queued_.resize(graph_.nodes().size());
     // The user's own priorities outrank those of operators.
     for (const int64_t round : rounds_) {
@@ -83,10 +90,25 @@ class Propagator {
         Fixpoint();
       }
     }
-    return std::move(shardings_);
   }
 
- private:
+  // A loop's condition has the state as the body has it, also where inside and outside are split in
+  // ways that do not go together: the body's stands, the condition took the other one.
+  void Agree(const ir::Region& region) {
+    for (const ir::Op* op : region.ops) {
+      if (!HasBodies(*op)) continue;
+      for (const ir::Region* body : op->regions) Agree(*body);
+      if (op->kind != ir::OpKind::kWhile) continue;
+      for (size_t i = 0; i < op->operands.size(); ++i) {
+        const uint32_t condition = op->regions[0]->arguments[i]->id;
+        const uint32_t body = op->regions[1]->arguments[i]->id;
+        if (shardings_[condition] == shardings_[body]) continue;
+        shardings_[condition] = shardings_[body];
+        if (decisions_ != nullptr) (*decisions_)[condition] = (*decisions_)[body];
+      }
+    }
+  }
+
   void Start(const ir::Region& region) {
     for (const ir::Value* v : region.arguments) Start(v);
     for (const ir::Op* op : region.ops) {

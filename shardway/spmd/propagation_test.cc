@@ -62,6 +62,26 @@ TEST(Propagation, CrossesDotAndLoops) {
   }
 }
 
+TEST(Propagation, ALoopsConditionHasItsStateAsTheBodyHas) {
+  TestProgram p;
+  ir::Value* first = p.Argument({8}, Sharding{{kY}});
+  ir::Op* loop = p.b.Create(ir::OpKind::kWhile, {&first, 1}, {&first->type, 1});
+  ir::Region* condition = p.module->AddRegion(loop);
+  ir::Value* seen = p.module->AddArgument(condition, first->type);
+  ir::Builder c(p.module.get(), condition);
+  ir::Value* yes = c.SplatInt(ir::Type::Scalar(ElementType::kI1), 1);
+  c.Return({&yes, 1});
+  ir::Region* body = p.module->AddRegion(loop);
+  ir::Value* state = p.module->AddArgument(body, first->type);
+  p.program.annotations[state->id].sharding = Sharding{{kX}};
+  ir::Builder in(p.module.get(), body);
+  ir::Value* next = in.Unary(ir::OpKind::kTanh, state);
+  in.Return({&next, 1});
+  p.Return({loop->result()});
+  EXPECT_EQ(p.ShardingOf(state), "[{x}]");
+  EXPECT_EQ(p.ShardingOf(seen), "[{x}]");
+}
+
 TEST(Propagation, MoreWaysThanElementsAreNotTaken) {
   TestProgram p;
   ir::Value* a = p.Argument({8}, Sharding{{kY}});
