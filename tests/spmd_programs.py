@@ -304,6 +304,58 @@ def uneven_case(name: str) -> Case:
     return run
 
 
+def loop_split_otherwise_inside() -> None:
+    """The state is split one way before the loop, in fewer parts within, and again otherwise after it."""
+    m = mesh()
+
+    def fn(a: jax.Array, split: bool) -> jax.Array:
+        def held(v: jax.Array, spec: P) -> jax.Array:
+            return lax.with_sharding_constraint(v, NamedSharding(m, spec)) if split else v
+
+        def step(_: int, s: jax.Array) -> jax.Array:
+            return held(s, P("x")) * 2 - 1
+
+        return held(lax.fori_loop(0, 3, step, held(a, P("y"))), P(None, "y"))
+
+    twin(partial(fn, split=True), [f32(7, 5)], out=P(), reference=partial(fn, split=False), mesh=m)
+
+
+def lookup_out_of_bounds() -> None:
+    """One index beyond the end, the window that it is clamped to split: XLA adds the starts of slices of slices."""
+    m = mesh()
+    how = lax.GatherDimensionNumbers((0,), (), (0,))
+
+    def fn(a: jax.Array, i: jax.Array, split: bool) -> jax.Array:
+        def held(v: jax.Array, spec: P) -> jax.Array:
+            return lax.with_sharding_constraint(v, NamedSharding(m, spec)) if split else v
+
+        return held(lax.gather(held(a, P("y")), i, how, (6,), mode="clip"), P("x"))
+
+    for start in (-3, 1, 9):
+        twin(
+            partial(fn, split=True),
+            [f32(7), np.array([start], np.int32)],
+            reference=partial(fn, split=False),
+            out=P(),
+            mesh=m,
+        )
+
+
+def one_element_of_a_product() -> None:
+    """Of a slice of a vector of integers, times the same for all: XLA's simplifier forgets the factor."""
+    m = mesh()
+
+    def fn(a: jax.Array, split: bool) -> jax.Array:
+        def held(v: jax.Array, spec: P) -> jax.Array:
+            return lax.with_sharding_constraint(v, NamedSharding(m, spec)) if split else v
+
+        return held(held(held(a, P("x")) * 3, P("x")), P(("x", "y")))
+
+    for dtype in (np.int32, np.uint32, np.float32):
+        whole = np.arange(8, dtype=dtype)
+        twin(partial(fn, split=True), [whole], reference=partial(fn, split=False), out=P(), mesh=m)
+
+
 # ---- transforms along split dimensions, long enough that moving them pays ----
 
 TRANSFORMS: dict[str, tuple[Callable[[jax.Array], Any], tuple[int, ...], list[P]]] = {
@@ -542,6 +594,9 @@ def cases() -> dict[str, Case]:
     for impl in ("threefry2x32", "rbg", "unsafe_rbg"):
         found[f"random_in_parts_{impl}"] = random_in_parts(impl)
     found["random_wide"] = random_wide
+    found["one_element_of_a_product"] = one_element_of_a_product
+    found["lookup_out_of_bounds"] = lookup_out_of_bounds
+    found["loop_split_otherwise_inside"] = loop_split_otherwise_inside
     for name in SORTS:
         found[f"sort_{name}"] = sort_case(name)
     for name in TRANSFORMS:

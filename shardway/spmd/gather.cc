@@ -25,13 +25,10 @@ bool In(const std::vector<int64_t>& list, int64_t v) {
   return std::find(list.begin(), list.end(), v) != list.end();
 }
 
-// Indices clamped to the whole as StableHLO clamps them.
-ir::Value* ClampedIndices(LocalOp& local, const GatherDims& dims) {
-  ir::Builder& b = local.e.b();
-  ir::Value* indices = local.operands[1];
+// Indices clamped as StableHLO clamps them for windows of these sizes in `whole`.
+ir::Value* ClampedIndices(ir::Builder& b, const GatherDims& dims, ir::Value* indices,
+                          const ir::Type& whole, const std::vector<int64_t>& sizes) {
   if (ElementBits(indices->type.element) < 32) indices = WideIndices(b, indices);
-  const ir::Type& whole = local.op.operand(0)->type;
-  const auto& sizes = local.op.IntList("slice_sizes");
   std::vector<int64_t> last;
   for (int64_t d : dims.index_map) last.push_back(std::max<int64_t>(0, whole.dims[d] - sizes[d]));
   ir::Value* clamped =
@@ -121,7 +118,8 @@ LocalResults EmitGather(LocalOp& local) {
   const GatherDims dims = GatherDims::OfGather(local.op);
   const Sharding& sharding = local.operand_shardings[0];
   const ir::Type tile = local.operands[0]->type;
-  std::vector<int64_t> sizes = local.op.IntList("slice_sizes");
+  const std::vector<int64_t>& sizes_of_op = local.op.IntList("slice_sizes");
+  std::vector<int64_t> sizes = sizes_of_op;
   std::vector<int64_t> margin(tile.rank());
   std::vector<int64_t> rows;  // split dimensions of which a part may miss a lookup
   bool shifted = false;
@@ -138,14 +136,19 @@ LocalResults EmitGather(LocalOp& local) {
     }
   }
   if (shifted) {
-    local.operands[1] = ToLocal(local.e, dims, ClampedIndices(local, dims), sharding, tile, margin);
+    ir::Value* clamped =
+        ClampedIndices(b, dims, local.operands[1], local.op.operand(0)->type, sizes_of_op);
+    local.operands[1] = ToLocal(local.e, dims, clamped, sharding, tile, margin);
   }
   if (std::any_of(margin.begin(), margin.end(), [](int64_t m) { return m > 0; })) {
     ir::Value* fill = NeutralOfSum(b, ir::Type::Scalar(tile.element));
     local.operands[0] = b.Pad(local.operands[0], fill, margin, margin);
   }
-  local.operands[0] = ApartForOneIndex(b, dims, local.operands[1]->type, local.operands[0]);
   ir::Value* hits = rows.empty() ? nullptr : Hits(local, dims, rows, local.operands[1]);
+  // XLA makes a dynamic slice of it: see IsOneIndex.
+  if (IsOneIndex(dims, local.operands[1]->type) && !dims.index_map.empty()) {
+    local.operands[1] = ClampedIndices(b, dims, local.operands[1], local.operands[0]->type, sizes);
+  }
   ir::AttrDict attributes = local.op.attributes;
   ir::Set(attributes, "slice_sizes", std::move(sizes));
   SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,

@@ -58,11 +58,14 @@ ir::Value* ToLocal(Emitter& e, const GatherDims& dims, ir::Value* indices, const
   return b.Binary(ir::OpKind::kSubtract, indices, Spread(b, dims, indices->type, vector));
 }
 
+bool IsOneIndex(const GatherDims& dims, const ir::Type& indices) {
+  return std::all_of(dims.scatter_indices.begin(), dims.scatter_indices.end(),
+                     [&](int64_t d) { return indices.dims[d] == 1; });
+}
+
 ir::Value* ApartForOneIndex(ir::Builder& b, const GatherDims& dims, const ir::Type& indices,
                             ir::Value* whole) {
-  for (int64_t d : dims.scatter_indices) {
-    if (indices.dims[d] != 1) return whole;
-  }
+  if (!IsOneIndex(dims, indices)) return whole;
   return b.Create(ir::OpKind::kOptimizationBarrier, {&whole, 1}, {&whole->type, 1})->result();
 }
 

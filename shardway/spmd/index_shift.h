@@ -24,9 +24,12 @@ bool Addressed(const GatherDims& dims, const Sharding& sharding, int64_t d);
 ir::Value* ToLocal(Emitter& e, const GatherDims& dims, ir::Value* indices, const Sharding& sharding,
                    const ir::Type& tile, const std::vector<int64_t>& margin);
 
-// `whole`, apart from what it was cut from. XLA turns the gather or scatter of a single index into
-// dynamic slices, and merges a slice of a slice by adding their starts: wrong for an index that is
-// out of bounds. For more than one index the same value.
+// Whether a gather or scatter looks up a single index. XLA turns it into a dynamic slice, and
+// merges a slice of a slice by adding their starts: wrong for an index that is out of bounds,
+// whichever of the two it is.
+bool IsOneIndex(const GatherDims& dims, const ir::Type& indices);
+
+// `whole`, a scatter's operand, apart from what it was cut from where there is one index.
 ir::Value* ApartForOneIndex(ir::Builder& b, const GatherDims& dims, const ir::Type& indices,
                             ir::Value* whole);
 

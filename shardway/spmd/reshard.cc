@@ -67,12 +67,26 @@ ir::Value* PadDim(Emitter& e, ir::Value* x, int dim, int64_t size, int64_t fill)
   return e.b().Pad(x, e.b().SplatInt(ir::Type::Scalar(x->type.element), fill), low, high);
 }
 
+namespace {
+
+// XLA's simplifier forgets a factor: of one element of a vector of integers, itself sliced of
+// another, that was multiplied by the same for all. A product is sliced as it stands.
+ir::Value* ApartFromFactor(ir::Builder& b, ir::Value* x, int64_t tile) {
+  const bool forgets = tile == 1 && x->type.rank() == 1 && IsInteger(x->type.element) &&
+                       x->def != nullptr && x->def->kind == ir::OpKind::kMultiply;
+  if (!forgets) return x;
+  return b.Create(ir::OpKind::kOptimizationBarrier, {&x, 1}, {&x->type, 1})->result();
+}
+
+}  // namespace
+
 ir::Value* SliceTile(Emitter& e, ir::Value* x, int dim, int64_t tile, const AxisList& axes) {
   ir::Builder& b = e.b();
   const int64_t total = tile * e.mesh().SizeOf(axes);
   x = PadDim(e, x, dim, tile);
   const int64_t size = x->type.dims[dim];
   if (total == tile && size == tile) return x;
+  x = ApartFromFactor(b, x, tile);
   const ir::Type i32 = ir::Type::Scalar(ElementType::kI32);
   ir::Value* zero = b.SplatInt(i32, 0);
   ir::Value* begin = b.Binary(ir::OpKind::kMultiply, e.Coordinate(axes), b.SplatInt(i32, tile));
