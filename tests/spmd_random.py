@@ -1,8 +1,9 @@
 """Random operators on random shardings, each against its unsharded twin; padding is poisoned.
 
-Several cases make one program, so that compiling it pays; a program that fails is taken apart.
+Several cases make one program, so that compiling it pays; a program that fails is taken apart. With
+--programs each case is a program of up to 15 steps (spmd_random_programs.py).
 
-    python spmd_random.py [--cases N] [--seed S] [--only FAMILY] [--case SEED]
+    python spmd_random.py [--cases N] [--seed S] [--only FAMILY] [--programs] [--case SEED]
         prints {"seed": S, "cases": n, "uneven": m, "rings": r, "wrong": {name: error}}; a case is repeated
         by its own seed: --case. `rings`: windowed einsums in the programs (SPMD_FLAGS="--windowed-einsum always")
 """
@@ -13,7 +14,8 @@ import argparse
 import json
 import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -22,7 +24,8 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from spmd_oracle import twin
-from spmd_random_ops import FAMILIES, Draw, Op
+from spmd_random_ops import FAMILIES, Draw, Op, uneven
+from spmd_random_programs import Program
 
 MESHES = [(8,), (2, 4), (4, 2), (2, 2, 2), (3,), (2, 3), (5,), (4,)]
 A_PROGRAM = 8  # cases
@@ -38,25 +41,14 @@ class Case:
         self.op: Op = draw.of(families)(draw)
         self.mesh = mesh
         results = jax.tree.leaves(jax.eval_shape(self.op.fn, *self.op.args))
-        self.operands = [self.spec(draw, a.shape) for a in self.op.args]
-        self.results = [self.spec(draw, r.shape) for r in results]
+        self.args = self.op.args
+        shapes = [a.shape for a in self.args] + [r.shape for r in results]
+        specs = [draw.spec(mesh, shape) for shape in shapes]
+        self.operands, self.results = specs[: len(self.args)], specs[len(self.args) :]
         # A result that nobody annotates is propagation's to lay out.
         self.free = [draw.chance(0.3) for _ in results]
         self.name = f"{seed}: {self.op.name} {self.operands} to {self.results} on {mesh.shape}"
-        shapes = [a.shape for a in self.op.args] + [r.shape for r in results]
-        self.uneven = any(
-            size % mesh_size(mesh, axes) != 0
-            for shape, spec in zip(shapes, self.operands + self.results, strict=True)
-            for size, axes in zip(shape, spec, strict=False)
-        )
-
-    def spec(self, draw: Draw, shape: tuple[int, ...]) -> P:
-        """Axes dealt out to dimensions; some are left over."""
-        dims: list[list[str]] = [[] for _ in shape]
-        for axis in draw.rng.permutation(list(self.mesh.axis_names)):
-            if shape and draw.chance(0.75):
-                dims[draw.between(0, len(shape) - 1)].append(str(axis))
-        return P(*(tuple(axes) if axes else None for axes in dims))
+        self.uneven = any(map(partial(uneven, mesh), shapes, specs))
 
     def sharded(self, *values: jax.Array) -> list[jax.Array]:
         def hold(v: jax.Array, spec: P) -> jax.Array:
@@ -73,31 +65,26 @@ class Case:
         return jax.tree.leaves(self.op.fn(*values))
 
 
-def mesh_size(mesh: Mesh, axes: Any) -> int:
-    names = (axes,) if isinstance(axes, str) else axes or ()
-    return int(np.prod([mesh.shape[a] for a in names]))
-
-
 def mesh_of(shape: tuple[int, ...]) -> Mesh:
     devices = jax.devices()[: int(np.prod(shape))]
     return Mesh(np.array(devices).reshape(shape), ("x", "y", "z")[: len(shape)])
 
 
-def run(cases: list[Case]) -> int:
+def run(cases: Sequence[Case | Program]) -> int:
     """All of them as one program; returns how many windowed einsums are in it."""
 
-    def both(which: Callable[[Case], Any]) -> Callable[..., list[Any]]:
+    def both(which: Callable[[Case | Program], Any]) -> Callable[..., list[Any]]:
         def program(*values: jax.Array) -> list[Any]:
             results, at = [], 0
             for case in cases:
-                n = len(case.op.args)
+                n = len(case.args)
                 results.append(which(case)(*values[at : at + n]))
                 at += n
             return results
 
         return program
 
-    args = [a for case in cases for a in case.op.args]
+    args = [a for case in cases for a in case.args]
     whole = both(lambda c: c.whole)
     text = twin(
         both(lambda c: c.sharded),
@@ -110,7 +97,17 @@ def run(cases: list[Case]) -> int:
     return len(set(re.findall(r'shardway\.ring = "(\d+)"', text)))
 
 
-def faults(cases: list[Case]) -> dict[str, str]:
+def shortest(case: Case | Program, error: Exception) -> tuple[Case | Program, Exception]:
+    """A wrong program's first so many steps that are wrong already, and what is wrong."""
+    for part in case.beginnings() if isinstance(case, Program) else ():
+        try:
+            run([part])
+        except Exception as earlier:
+            return part, earlier
+    return case, error
+
+
+def faults(cases: Sequence[Case | Program]) -> dict[str, str]:
     global rings
     try:
         rings += run(cases)
@@ -118,7 +115,8 @@ def faults(cases: list[Case]) -> dict[str, str]:
     except Exception as error:
         together = error
         if len(cases) == 1:
-            return {cases[0].name: "".join(traceback.format_exception_only(error))[-1500:]}
+            case, error = shortest(cases[0], error)
+            return {case.name: "".join(traceback.format_exception_only(error))[-1500:]}
     wrong: dict[str, str] = {}
     for case in cases:
         wrong |= faults([case])
@@ -133,23 +131,32 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=int(np.random.SeedSequence().entropy) % 10**9)  # type: ignore[arg-type]
     parser.add_argument("--only", default="")
     parser.add_argument("--case", type=int)
+    parser.add_argument("--programs", action="store_true")
     options = parser.parse_args()
+
+    def cases_of(seeds: Sequence[int]) -> Sequence[Case | Program]:
+        mesh = mesh_of(MESHES[seeds[0] % len(MESHES)])
+        if options.programs:
+            return [Program(s, mesh) for s in seeds]
+        return [Case(s, mesh, options.only) for s in seeds]
+
     if options.case is not None:
-        shape = MESHES[options.case % len(MESHES)]
-        print(json.dumps(faults([Case(options.case, mesh_of(shape), options.only)]), indent=1))
+        print(json.dumps(faults(cases_of([options.case])), indent=1))
         return
     wrong: dict[str, str] = {}
-    uneven = count = 0
+    ragged = count = 0
     draw = np.random.default_rng(options.seed)
     while count < options.cases:
         index = int(draw.integers(len(MESHES)))
         # The seed of a case names its mesh too.
-        seeds = draw.integers(10**6, size=A_PROGRAM) * len(MESHES) + index
-        cases = [Case(int(s), mesh_of(MESHES[index]), options.only) for s in seeds]
+        seeds = (
+            draw.integers(10**6, size=1 if options.programs else A_PROGRAM) * len(MESHES) + index
+        )
+        cases = cases_of([int(s) for s in seeds])
         wrong |= faults(cases)
-        uneven += sum(c.uneven for c in cases)
+        ragged += sum(c.uneven for c in cases)
         count += len(cases)
-    found = {"seed": options.seed, "cases": count, "uneven": uneven, "rings": rings, "wrong": wrong}
+    found = {"seed": options.seed, "cases": count, "uneven": ragged, "rings": rings, "wrong": wrong}
     print(json.dumps(found))
 
 

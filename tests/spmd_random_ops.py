@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax._src.lax import windowed_reductions
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
 
 Array = np.ndarray
 Dims = tuple[int, ...]
@@ -58,6 +60,14 @@ class Draw:
             int(i) for i in self.rng.choice(n, size=self.between(least, n), replace=False)
         )
 
+    def spec(self, mesh: Mesh, shape: Dims) -> P:
+        """Axes dealt out to dimensions; some are left over."""
+        dims: list[list[str]] = [[] for _ in shape]
+        for axis in self.rng.permutation(list(mesh.axis_names)):
+            if shape and self.chance(0.75):
+                dims[self.between(0, len(shape) - 1)].append(str(axis))
+        return P(*(tuple(axes) if axes else None for axes in dims))
+
     def dtype(self) -> Any:
         return self.of([np.float32, np.float32, np.float32, np.int32, np.int8, np.uint8, bool])
 
@@ -72,6 +82,14 @@ class Draw:
 
     def distinct(self, dims: Dims, dtype: Any = np.float32) -> Array:
         return self.rng.permutation(math.prod(dims)).reshape(dims).astype(dtype)
+
+
+def uneven(mesh: Mesh, shape: Dims, spec: P) -> bool:
+    """Whether some device has another shard than others."""
+    return any(
+        size % math.prod(mesh.shape[a] for a in axes or ()) != 0
+        for size, axes in zip(shape, spec, strict=False)
+    )
 
 
 def number(d: Draw) -> Any:

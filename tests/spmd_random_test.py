@@ -1,8 +1,8 @@
-"""Random operators, shapes, meshes and shardings against one device: see spmd_random.py.
+"""Random operators, programs, shapes, meshes and shardings against one device: see spmd_random.py.
 
-2,000 operators a run, and as many products as a quarter of that with every product windowed. The seed is
-always the same unless SHARDWAY_RANDOM_SEED gives one (`random`: a new one); SHARDWAY_RANDOM_CASES says
-how many.
+2,000 operators a run, as many products as a quarter of that with every product windowed, and programs of
+several operators, one for each 80 of these. The seed is always the same unless SHARDWAY_RANDOM_SEED gives one
+(`random`: a new one); SHARDWAY_RANDOM_CASES says how many.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def outcomes(cases: int, seed: int, *arguments: str, **environment: str) -> list
         outcome: dict[str, Any] = outcome_of(
             "spmd_random.py",
             *("--cases", str(each), "--seed", str(seed + number), *arguments),
-            deadline_s=280 + each,
+            deadline_s=280 + 4 * each,
             **environment,
         )
         return outcome
@@ -48,3 +48,8 @@ def test_random_windowed_einsums_equal_their_twins() -> None:
     seed = seed_of_run("1") + PROCESSES
     parts = outcomes(CASES // 4, seed, "--only", "dot", SPMD_FLAGS="--windowed-einsum always")
     assert sum(p["rings"] for p in parts) > sum(p["cases"] for p in parts) / 20
+
+
+def test_random_programs_equal_their_twins() -> None:
+    parts = outcomes(CASES // 80, seed_of_run("1") + 2 * PROCESSES, "--programs")
+    assert sum(p["uneven"] for p in parts) > sum(p["cases"] for p in parts) / 2
