@@ -157,6 +157,29 @@ def partial_manual_sum() -> None:
     )
 
 
+def partial_manual_uneven() -> None:
+    """Parts over y of three elements, which the four devices of x would split on from around them."""
+    m = mesh(x=4, y=2)
+
+    def fn(a: jax.Array, region: Callable[..., jax.Array], split: bool) -> Any:
+        def held(v: jax.Array) -> jax.Array:
+            spec = NamedSharding(m, P(("y", "x")))
+            return lax.with_sharding_constraint(v, spec) if split else v
+
+        return held(region(held(2 * a)))
+
+    mapped = jax.shard_map(
+        lambda a: a + lax.psum(a, "y"), mesh=m, in_specs=P("y"), out_specs=P("y"), axis_names={"y"}
+    )
+    twin(
+        lambda a: fn(a, mapped, True),
+        [f32(6)],
+        out=P(),
+        mesh=m,
+        reference=lambda a: fn(a, lambda a: a + jnp.tile(a[:3] + a[3:], 2), False),
+    )
+
+
 def partial_manual_fft() -> None:
     """Manual over one axis; what a transform moves by itself over the other stays among its devices."""
     for axes in ({"x": 2, "y": 4}, {"y": 2, "x": 2, "z": 2}, {"z": 2, "x": 2, "y": 2}):
@@ -585,6 +608,7 @@ def cases() -> dict[str, Case]:
     found |= {
         "partial_manual": partial_manual,
         "partial_manual_sum": partial_manual_sum,
+        "partial_manual_uneven": partial_manual_uneven,
         "partial_manual_fft": partial_manual_fft,
         "nested_manual": nested_manual,
         "grad_shard_map": grad_through_shard_map,

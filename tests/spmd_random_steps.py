@@ -225,7 +225,8 @@ def dynamic_slice(s: Sketch) -> None:
     else:
 
         def update(_: bool, x: jax.Array, i: jax.Array) -> jax.Array:
-            part = lax.slice_in_dim(x, 0, size, axis=axis) * 2
+            # Apart: XLA's CPU backend writes a fused update over what it still has to read of `x`.
+            part = lax.optimization_barrier(lax.slice_in_dim(x, 0, size, axis=axis) * 2)
             return lax.dynamic_update_slice_in_dim(x, part, start(x, i), axis)
 
         s.add(f"dynamic_update %{v.index} {size} {axis}", update, [v, at], lambda *b: 2 * b[0])

@@ -141,16 +141,23 @@ class Partitioner {
     const AxisSet manual = program_.conversions.find(&op)->second;
     const bool to_shard = op.String("call_target_name") == kFullToShard;
     const ir::Value* whole = to_shard ? op.operand(0) : op.result();
-    Sharding inside = values_.Decided(whole);
-    for (AxisList& axes : inside.dims) {
-      size_t keep = 0;
-      for (size_t i = 0; i < axes.size(); ++i) {
-        if (!sharding::Contains(manual, axes[i])) axes[keep++] = axes[i];
-      }
-      axes.resize(keep);
-    }
     const ir::Value* part = to_shard ? op.result() : op.operand(0);
-    if (sharding::LocalType(part->type, inside, program_.mesh) != values_.TypeOf(whole)) {
+    Sharding outside = values_.Decided(whole);
+    Sharding inside = outside;
+    for (int d = 0; d < inside.rank(); ++d) {
+      AxisList kept, split;
+      for (const uint8_t atom : outside.dims[d]) {
+        (sharding::Contains(manual, atom) ? split : kept).push_back(atom);
+      }
+      // Tiles of a part are tiles of the whole only where they divide it.
+      if (!split.empty() && part->type.dims[d] % program_.mesh.SizeOf(kept) != 0) {
+        kept.clear();
+        outside.dims[d] = split;
+      }
+      inside.dims[d] = kept;
+    }
+    if (sharding::LocalType(part->type, inside, program_.mesh) !=
+        sharding::LocalType(whole->type, outside, program_.mesh)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "the manual region at ", op.location->ToString(), ": a value of type ",
           whole->type.ToString(), " split as ", ToString(values_.Decided(whole), program_.mesh),
@@ -158,7 +165,6 @@ class Partitioner {
     }
     // A region sees the parts over its own axes, and hands such back.
     const AxisSet parts = sums_.Unreduced(whole) & manual;
-    const Sharding& outside = values_.Decided(whole);
     if (to_shard) {
       SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, sums_.Get(whole, outside, parts, op, 0));
       values_.Bind(op.result(), shard, inside);
