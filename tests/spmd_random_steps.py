@@ -225,8 +225,8 @@ def dynamic_slice(s: Sketch) -> None:
     else:
 
         def update(_: bool, x: jax.Array, i: jax.Array) -> jax.Array:
-            # Apart: XLA's CPU backend writes a fused update over what it still has to read of `x`.
-            part = lax.optimization_barrier(lax.slice_in_dim(x, 0, size, axis=axis) * 2)
+            # Not of `x`: XLA's CPU backend writes such updates over what it still has to read.
+            part = jnp.full((*x.shape[:axis], size, *x.shape[axis + 1 :]), 3, x.dtype)
             return lax.dynamic_update_slice_in_dim(x, part, start(x, i), axis)
 
         s.add(f"dynamic_update %{v.index} {size} {axis}", update, [v, at], lambda *b: 2 * b[0])
