@@ -379,6 +379,32 @@ def one_element_of_a_product() -> None:
         twin(partial(fn, split=True), [whole], reference=partial(fn, split=False), out=P(), mesh=m)
 
 
+def few_rows() -> None:
+    """Fewer rows than parts: they are gathered bit by bit without the parts that hold none."""
+    m = mesh()
+    split, whole = NamedSharding(m, P(("x", "y"))), NamedSharding(m, P())
+
+    def gathered(v: jax.Array) -> jax.Array:
+        return lax.with_sharding_constraint(lax.with_sharding_constraint(v, split), whole)
+
+    def signs(v: jax.Array) -> jax.Array:
+        return lax.sign(1 / v) if v.dtype == jnp.float32 else v
+
+    values = [np.where(v < 0, -0.0, v).astype(np.float32) for v in (f32(n, 6) for n in range(1, 7))]
+    values += [i32(2, 5), i32(3, 5).astype(np.int8), i32(1, 5) > 50, f32(3, 2).astype(np.complex64)]
+    values += [i32(3, 2, 2).astype(jnp.bfloat16), i32(2, 3).astype(np.int64)]
+
+    def run(*args: jax.Array) -> list[jax.Array]:
+        return [signs(gathered(v)) for v in args]
+
+    def unsplit(*args: jax.Array) -> list[jax.Array]:  # XLA's own loses the sign of zeros
+        return [signs(v) for v in args]
+
+    specs = [P()] * len(values)
+    text = twin(run, values, specs, mesh=m, out=specs, reference=unsplit)
+    assert text.count("stablehlo.all_reduce") == 8, "of 1 to 3 rows, and none complex"
+
+
 # ---- transforms along split dimensions, long enough that moving them pays ----
 
 TRANSFORMS: dict[str, tuple[Callable[[jax.Array], Any], tuple[int, ...], list[P]]] = {
@@ -389,6 +415,14 @@ TRANSFORMS: dict[str, tuple[Callable[[jax.Array], Any], tuple[int, ...], list[P]
     "plane": (jnp.fft.fft2, (96, 128), [P("x"), P(None, "y"), P("x", "y"), P(("y", "x"))]),
     "plane_inverse": (jnp.fft.ifft2, (97, 129), [P("x"), P(None, "y"), P("y", "x")]),
     "space": (jnp.fft.fftn, (12, 30, 50), [P("x", "y"), P(None, "y", "x"), P(("x", "y"))]),
+    "real_vector": (lambda a: jnp.fft.rfft(a.real), (1 << 16,), [P(("x", "y")), P("y")]),
+    "real_vectors": (
+        lambda a: jnp.fft.rfft(a.real),
+        (3, 1 << 15),
+        [P(None, ("x", "y")), P("x", "y")],
+    ),
+    "real_vector_inverse": (jnp.fft.irfft, ((1 << 15) + 1,), [P(("x", "y")), P("y", "x")]),
+    "real_vectors_inverse": (jnp.fft.irfft, (2, (1 << 14) + 1), [P(None, ("y", "x")), P("x", "y")]),
     "real": (lambda a: jnp.fft.rfft2(a.real), (96, 128), [P("x", "y"), P(None, ("x", "y"))]),
     "real_inverse": (jnp.fft.irfft2, (96, 65), [P("x", "y"), P("y"), P(None, "x")]),
 }
@@ -628,6 +662,7 @@ def cases() -> dict[str, Case]:
     for i, lhs in enumerate([P(), P("x", "y"), P(None, ("x", "y")), P("y"), P(("y", "x"))]):
         found[f"matmul_pairs_{i}"] = matmul_pairs(lhs)
     found["sums_over_all"] = sums_over_all
+    found["few_rows"] = few_rows
     found["mlp_data"] = mlp_case(P(), P(), P(), P(("x", "y")))
     found["mlp_megatron"] = mlp_case(P(None, "y"), P("y"), P("y"), P("x"))
     found["mlp_fsdp"] = mlp_case(P(("x", "y")), P(("x", "y")), P(("x", "y")), P(("x", "y")))

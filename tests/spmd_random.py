@@ -35,8 +35,10 @@ rings = 0
 class Case:
     """An operator with a sharding for every argument and result."""
 
-    def __init__(self, seed: int, mesh: Mesh, only: str = "") -> None:
-        draw = Draw(seed)
+    def __init__(
+        self, seed: int, mesh: Mesh, only: str = "", choices: Callable[[int], Draw] = Draw
+    ) -> None:
+        draw = choices(seed)
         families = [f for f in FAMILIES if f.__name__ == only] or FAMILIES
         self.op: Op = draw.of(families)(draw)
         self.mesh = mesh

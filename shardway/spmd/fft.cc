@@ -6,7 +6,8 @@
 //   four steps  of a vector of N = n m over n parts, part d having x[d m + r]: all parts' elements
 //               r of a stretch come together and are transformed over d, which gives k mod n;
 //               turned by exp(-2 pi i r k / N) they are brought together by k mod n, transformed
-//               over r, and brought in order: three all-to-alls, where n divides m
+//               over r, and brought in order: three all-to-alls, where n divides m; of real
+//               signals half as much, see real_fft.h
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -15,6 +16,7 @@
 #include "shardway/base/status_macros.h"
 #include "shardway/ir/attribute.h"
 #include "shardway/spmd/costs.h"
+#include "shardway/spmd/real_fft.h"
 #include "shardway/spmd/reshard.h"
 #include "shardway/spmd/room.h"
 
@@ -28,6 +30,9 @@ struct Transform {
   int64_t length = 0;
   std::optional<Sharding> moved;  // what the value is resharded to before
   bool four_steps = false;
+
+  // Elements of the signal that make one complex number.
+  int64_t pairs() const { return kind == "RFFT" || kind == "IRFFT" ? 2 : 1; }
 };
 
 struct Plan {
@@ -119,13 +124,17 @@ class Planner {
 
   double FourSteps(const Transform& t) const {
     const int64_t n = mesh_.SizeOf(plan_.after.dims[t.dim]);
-    if ((t.kind != "FFT" && t.kind != "IFFT") || t.length % (n * n) != 0) {
-      return std::numeric_limits<double>::infinity();
-    }
-    const auto held =
-        static_cast<double>(sharding::LocalType(type_, plan_.after, mesh_).num_bytes());
+    if (t.length % (t.pairs() * n * n) != 0) return std::numeric_limits<double>::infinity();
+    const ir::Type local = sharding::LocalType(type_, plan_.after, mesh_);
+    const auto held = static_cast<double>(local.num_bytes());
     const double price = mesh_.Price(sharding::ToSet(plan_.after.dims[t.dim]));
-    return 3 * (price * (kCollectivePrice + GatherBytes(held, n)) + kCopyPrice * held);
+    const double steps =
+        3 * (price * (kCollectivePrice + GatherBytes(held, n)) + kCopyPrice * held);
+    if (t.pairs() == 1) return steps;
+    const int64_t m = t.length / 2;
+    const double row = held / static_cast<double>(m / n);  // a real tile is as many pairs
+    return steps + price * (t.kind == "RFFT" ? RealFft::SpectrumCost(m, n, row)
+                                             : RealFft::FromSpectrumCost(m, n, row));
   }
 
   const ir::Op& op_;
@@ -158,7 +167,13 @@ class FftEmitter {
 
   // Split over `axes`.
   ir::Value* InFourSteps(ir::Value* x, const Transform& t, const AxisList& axes) {
-    return AtTheEnd(x, t.dim, [&](ir::Value* v) { return FourSteps(v, t, axes); });
+    return AtTheEnd(x, t.dim, [&](ir::Value* v) {
+      if (t.pairs() == 1) return FourSteps(v, t, axes);
+      RealFft real(e_, t.length / 2, axes);
+      Transform half{t.dim, IsInverse(t.kind) ? "IFFT" : "FFT", t.length / 2, std::nullopt, true};
+      if (t.kind == "RFFT") return real.Spectrum(FourSteps(real.ToPairs(v), half, axes));
+      return real.FromPairs(FourSteps(real.FromSpectrum(v), half, axes));
+    });
   }
 
   // The operator as it is.

@@ -1,7 +1,6 @@
 #include "shardway/spmd/pack.h"
 
 namespace shardway::spmd {
-namespace {
 
 ElementType UnsignedOf(int bits) {
   switch (bits) {
@@ -23,8 +22,6 @@ ir::Value* Bitcast(ir::Builder& b, ir::Value* x, ElementType element) {
   const ir::Type type = ir::Type::Tensor(element, x->type.dims);
   return b.Create(ir::OpKind::kBitcastConvert, {&x, 1}, {&type, 1})->result();
 }
-
-}  // namespace
 
 ir::Value* Pack(ir::Builder& b, absl::Span<ir::Value* const> values) {
   std::vector<int64_t> dims = {1};

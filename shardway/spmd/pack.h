@@ -8,6 +8,11 @@
 
 namespace shardway::spmd {
 
+// The unsigned integer of as many bits; kInvalid where there is none.
+ElementType UnsignedOf(int bits);
+// The same bits as elements of a type of the same width.
+ir::Value* Bitcast(ir::Builder& b, ir::Value* x, ElementType element);
+
 // Side by side along a new major dimension, as unsigned integers. With one value only the dimension
 // is new. Null when their elements have not all the same width, or are booleans or complex.
 ir::Value* Pack(ir::Builder& b, absl::Span<ir::Value* const> values);

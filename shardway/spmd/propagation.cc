@@ -241,7 +241,7 @@ class Propagator {
     for (size_t i = mine_[f].size(); i < offered_[f].size(); ++i) {
       const uint8_t atom = offered_[f][i];
       parts *= mesh_.size(atom);
-      if (Contains(used, atom) || parts > size) break;
+      if (Contains(used, atom) || (factor.window && parts > size)) break;
       mine_[f].push_back(atom);
       used |= AxisSet{1} << atom;
       more = true;

@@ -1,5 +1,6 @@
 #include "shardway/spmd/propagation.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,6 +39,16 @@ TEST(Propagation, OneAxisSplitsOneDimension) {
   ir::Value* sum = p.b.Binary(ir::OpKind::kAdd, a, c);
   p.Return({sum});
   EXPECT_EQ(p.ShardingOf(sum), "[{x}, {}]");
+}
+
+// Some parts then hold nothing; resharding to fewer parts and back would cost more than that.
+TEST(Propagation, KeepsMorePartsThanRows) {
+  TestProgram p;
+  ir::Value* a = p.Argument({3, 16}, Sharding{{kY, {}}});
+  ir::Value* b = p.b.Unary(ir::OpKind::kTanh, a);
+  p.Return({p.Constrain(b, Sharding{{{}, kY}})});
+  EXPECT_EQ(p.ShardingOf(b), "[{y}, {}]");
+  EXPECT_THAT(p.Collectives(), testing::ElementsAre(testing::HasSubstr("all_to_all f32[1,16]")));
 }
 
 TEST(Propagation, CrossesDotAndLoops) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "shardway/spmd/thin_gather.h"
+
 namespace shardway::spmd {
 namespace {
 
@@ -122,7 +124,9 @@ ir::Value* EmitReshard(Emitter& e, ir::Value* local, const ir::Type& type, const
         local = SliceTile(e, local, step.dim, step.shard[step.dim], step.axes);
         break;
       case ReshardStep::Kind::kAllGather:
-        local = CutTo(e, e.AllGather(local, step.dim, step.axes), step);
+        local = IsThin(type.element, local->type.dims[step.dim], n, step.shard[step.dim])
+                    ? ThinGather(e, local, step.dim, step.shard[step.dim], step.axes)
+                    : CutTo(e, e.AllGather(local, step.dim, step.axes), step);
         break;
       case ReshardStep::Kind::kAllToAll:
         local = PadDim(e, local, step.to_dim, step.shard[step.to_dim] * n);

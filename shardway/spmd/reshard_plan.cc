@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "shardway/spmd/costs.h"
 #include "shardway/spmd/reshard.h"
+#include "shardway/spmd/thin_gather.h"
 
 namespace shardway::spmd {
 namespace {
@@ -111,9 +112,10 @@ class Planner {
       case Kind::kSlice:
         return kCopyPrice * after;
       case Kind::kAllGather: {
-        const double joined = held * static_cast<double>(n);
-        return mesh_.Price(ToSet(step.axes)) * (kCollectivePrice + GatherBytes(joined, n)) +
-               kCopyPrice * after;
+        const bool thin = IsThin(type_.element, before.shard[step.dim], n, step.shard[step.dim]);
+        const double sent =
+            thin ? AllReduceBytes(after, n) : GatherBytes(held * static_cast<double>(n), n);
+        return mesh_.Price(ToSet(step.axes)) * (kCollectivePrice + sent) + kCopyPrice * after;
       }
       case Kind::kAllToAll: {
         Sizes padded = before.shard;
