@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -161,8 +162,8 @@ double Measure(const Options& options, std::string_view mode, int host, int fd, 
   auto communicator = Communicator::Create(comm);
   const Program text = MakeProgram(mode, options.devices);
   std::vector<Spec> specs(text.sites);
-  std::vector<int> ids;
-  for (int d = 0; d < options.devices; ++d) ids.push_back(d);
+  std::vector<int> ids(options.devices);
+  std::iota(ids.begin(), ids.end(), 0);
   for (int site = 0; site < text.sites; ++site) {
     specs[site].site = site;
     specs[site].reduction = shardway::collective::Reduction::kSum;
@@ -181,6 +182,7 @@ double Measure(const Options& options, std::string_view mode, int host, int fd, 
   (*communicator)->BeginLaunch(1, *program);
   double best = 0;
   std::vector<std::thread> threads;
+  threads.reserve(local);
   for (int d = 0; d < local; ++d) {
     threads.emplace_back([&, d] {
       RunDevice(plugin, executable, d, options.devices, shared, host == 0 && d == 0, &best);

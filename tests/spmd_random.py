@@ -47,6 +47,7 @@ class Case:
         shapes = [a.shape for a in self.args] + [r.shape for r in results]
         specs = [draw.spec(mesh, shape) for shape in shapes]
         self.operands, self.results = specs[: len(self.args)], specs[len(self.args) :]
+        self.pinned: Callable[[list[jax.Array]], list[jax.Array]] = lambda operands: operands
         # A result that nobody annotates is propagation's to lay out.
         self.free = [draw.chance(0.3) for _ in results]
         self.name = f"{seed}: {self.op.name} {self.operands} to {self.results} on {mesh.shape}"
@@ -56,7 +57,7 @@ class Case:
         def hold(v: jax.Array, spec: P) -> jax.Array:
             return lax.with_sharding_constraint(v, NamedSharding(self.mesh, spec))
 
-        held = [hold(v, s) for v, s in zip(values, self.operands, strict=True)]
+        held = self.pinned([hold(v, s) for v, s in zip(values, self.operands, strict=True)])
         results = jax.tree.leaves(self.op.fn(*held))
         return [
             r if free else hold(r, s)

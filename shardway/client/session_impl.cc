@@ -15,7 +15,7 @@ namespace {
 
 template <typename T>
 void Leak(T&& value) {
-  new std::remove_reference_t<T>(std::move(value));
+  new std::remove_reference_t<T>(std::forward<T>(value));
 }
 
 // Which shards of a put have the same bytes: replicated arrays travel once.

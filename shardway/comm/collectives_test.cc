@@ -144,15 +144,15 @@ TEST_P(CollectivesTest, GroupsAreAxesInTheOrderListed) {
   spec.groups = {.mesh = {2, n / 2}, .axes = {0}};
   spec.operands = {{ElementType::kF32, {1}}};
   spec.results = {{ElementType::kF32, {2}}};
-  std::vector<std::vector<float>> inputs;
-  for (int d = 0; d < n; ++d) inputs.push_back({static_cast<float>(d)});
+  std::vector<std::vector<float>> inputs(n);
+  for (int d = 0; d < n; ++d) inputs[d] = {static_cast<float>(d)};
   auto outputs = RunFloats(spec, inputs);
   for (int d = 0; d < n; ++d) {
     const float low = static_cast<float>(d % (n / 2));
     EXPECT_THAT(outputs[d], testing::ElementsAre(low, low + n / 2));
   }
-  std::vector<std::vector<int64_t>> lists;
-  for (int d = 0; d < n / 2; ++d) lists.push_back({n - 1 - d, d});
+  std::vector<std::vector<int64_t>> lists(n / 2);
+  for (int d = 0; d < n / 2; ++d) lists[d] = {n - 1 - d, d};
   spec.groups = {.mesh = {n}, .lists = lists};
   outputs = RunFloats(spec, inputs, 2);
   for (int d = 0; d < n; ++d) {

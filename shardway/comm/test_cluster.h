@@ -133,6 +133,7 @@ class TestCluster {
   // Runs `body(device)` on a thread for each device.
   void Run(const std::function<void(int)>& body) {
     std::vector<std::thread> threads;
+    threads.reserve(num_devices());
     for (int d = 0; d < num_devices(); ++d) threads.emplace_back([&body, d] { body(d); });
     for (std::thread& thread : threads) thread.join();
   }

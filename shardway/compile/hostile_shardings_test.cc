@@ -74,10 +74,10 @@ class HostileProgram {
     for (const char* axis : {"x", other ? "a" : "y"}) {
       ir::SdyAxisRef ref{axis, {}};
       if (axis[0] != 'x' && Draw(3) == 0) ref.sub_axis = {Draw(2) + 1, 2};
-      const int d = Draw(5);
-      if (d < 2) sharding.dims[d].axes.push_back(std::move(ref));
-      if (d == 2) sharding.replicated.push_back(std::move(ref));
-      if (d == 3) sharding.unreduced.push_back(std::move(ref));
+      std::vector<ir::SdyAxisRef> nowhere;
+      std::vector<ir::SdyAxisRef>* places[] = {&sharding.dims[0].axes, &sharding.dims[1].axes,
+                                               &sharding.replicated, &sharding.unreduced, &nowhere};
+      places[Draw(5)]->push_back(std::move(ref));
     }
     for (auto& dim : sharding.dims) {
       dim.closed = Draw(2) == 0;

@@ -131,6 +131,7 @@ TEST_P(PjrtClientTest, OneExecutableRunsOnEveryDevice) {
                                   "");
   ASSERT_TRUE(program.ok()) << program.status();
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int device = 0; device < 4; ++device) {
     threads.emplace_back([&, device] {
       auto argument = Upload(device, {3, 4}, {2});

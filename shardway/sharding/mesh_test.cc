@@ -119,8 +119,8 @@ TEST(Mesh, AxesThatCrossIslandsAreDearer) {
   Mesh mesh = *Mesh::Make(8, std::vector<Stride>{{2, 4}, {2, 2}, {2, 1}});
   auto dear = [&](std::vector<int> island_of) {
     mesh.SetIslands(island_of);
-    std::vector<bool> dear;
-    for (int a = 0; a < mesh.num_atoms(); ++a) dear.push_back(mesh.Price(AxisSet{1} << a) > 1);
+    std::vector<bool> dear(mesh.num_atoms());
+    for (int a = 0; a < mesh.num_atoms(); ++a) dear[a] = mesh.Price(AxisSet{1} << a) > 1;
     return dear;
   };
   EXPECT_THAT(dear({}), ElementsAre(false, false, false));

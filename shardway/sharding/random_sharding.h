@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -12,8 +13,8 @@ namespace shardway::sharding {
 // Some of the mesh's atoms, in any order, over the dimensions; each at most once.
 inline Sharding RandomSharding(std::mt19937& random, const Mesh& mesh, int rank) {
   Sharding sharding = Sharding::Replicated(rank);
-  std::vector<uint8_t> atoms;
-  for (int a = 0; a < mesh.num_atoms(); ++a) atoms.push_back(static_cast<uint8_t>(a));
+  std::vector<uint8_t> atoms(mesh.num_atoms());
+  std::iota(atoms.begin(), atoms.end(), uint8_t{0});
   std::shuffle(atoms.begin(), atoms.end(), random);
   for (uint8_t a : atoms) {
     const int d = std::uniform_int_distribution<int>(0, rank)(random);

@@ -8,6 +8,7 @@
 #include "shardway/spmd/island_steps.h"
 #include "shardway/spmd/reshard.h"
 #include "shardway/spmd/room.h"
+#include "shardway/spmd/sort_order.h"
 
 namespace shardway::spmd {
 namespace {
@@ -18,10 +19,13 @@ using sharding::IsPrefix;
 using sharding::LocalType;
 
 constexpr size_t kMaxSeeds = 6;  // of operators with many operands
+// How often a result that may stay split is gathered after all.
+constexpr double kNeededWhole = 0.5;
 
 bool IsCheap(const ir::Value* v) { return v->def != nullptr && IsCheapSource(*v->def); }
 
 struct Tensor {
+  size_t index;  // among the operands, or the results
   const ir::Type* type;
   const TensorFactors* factors;
   const Sharding* sharding;
@@ -33,15 +37,15 @@ class Chooser {
  public:
   Chooser(const ir::Op& op, const OpRule& rule, const std::vector<Sharding>& operands,
           const std::vector<Sharding>& results, const Liveness& live, const Mesh& mesh,
-          double share)
-      : op_(op), rule_(rule), mesh_(mesh), share_(share) {
+          const AboutValues& values, double share)
+      : op_(op), rule_(rule), mesh_(mesh), values_(values), share_(share) {
     for (size_t i = 0; i < operands.size(); ++i) {
-      tensors_.push_back(
-          {&op.operands[i]->type, &rule.operands[i], &operands[i], false, IsCheap(op.operands[i])});
+      tensors_.push_back({i, &op.operands[i]->type, &rule.operands[i], &operands[i], false,
+                          IsCheap(op.operands[i])});
     }
     for (size_t i = 0; i < results.size(); ++i) {
-      tensors_.push_back(
-          {&op.results[i]->type, &rule.results[i], &results[i], true, !live.IsUsed(op.results[i])});
+      tensors_.push_back({i, &op.results[i]->type, &rule.results[i], &results[i], true,
+                          !live.IsUsed(op.results[i])});
     }
     FindLoops();
   }
@@ -70,6 +74,14 @@ class Chooser {
       const FactorAxes asked = candidate;
       Normalize(candidate);
       if (candidate != asked) Move(asked, candidate, price);
+      if (op_.kind == ir::OpKind::kSort && PendingAxes(rule_, candidate) != 0) {
+        // The first of every part come together, or whole rows do.
+        FactorAxes whole = candidate;
+        for (size_t f = 0; f < whole.size(); ++f) {
+          if (rule_.factors[f].kind == Factor::Kind::kReduction) whole[f].clear();
+        }
+        Move(candidate, whole, price);
+      }
       if (rule_.Exchanges(candidate, mesh_)) {
         // Edges may cost more than the whole, or than moving the split elsewhere.
         FactorAxes still = candidate;
@@ -216,7 +228,7 @@ class Chooser {
         continue;
       }
       const int64_t left = sharding::CeilDiv(rule_.factors[f].size, mesh_.SizeOf(candidate[f]));
-      if (left > longest_left) {
+      if (left > std::max<int64_t>(longest_left, 1)) {
         longest = static_cast<int>(f);
         longest_left = left;
       }
@@ -236,20 +248,28 @@ class Chooser {
   double Cost(const FactorAxes& axes) const {
     const AxisSet pending = PendingAxes(rule_, axes);
     double cost = Work(axes);
+    bool combined = false;
     if (rule_.Exchanges(axes, mesh_)) cost += RoomOf(op_.kind).exchange(op_, rule_, axes, mesh_);
     for (const Tensor& t : tensors_) {
       if (!t.type->is_tensor() || t.type->rank() == 0) {
-        if (t.is_result && pending != 0) cost += share_ * mesh_.Price(pending) * kCollectivePrice;
+        if (t.is_result && pending != 0 && !combined) {
+          cost += share_ * mesh_.Price(pending) * kCollectivePrice;
+          combined = true;
+        }
         continue;
       }
       const Sharding here = FromFactors(rule_, *t.factors, axes, mesh_);
       if (t.is_free) continue;
       if (!t.is_result) {
-        cost += ReshardCost(*t.type, *t.sharding, here, mesh_);
+        cost += values_.operand_cost(t.index, here);
       } else if (pending == 0) {
-        cost += ReshardCost(*t.type, here, *t.sharding, mesh_);
+        const double after = ReshardCost(*t.type, here, *t.sharding, mesh_);
+        cost += values_.may_stay(t.index, here) ? kNeededWhole * after : after;
       } else {
         cost += share_ * CombineCost(*t.type, here, *t.sharding, pending);
+        // The results of one operator travel together.
+        if (combined) cost -= share_ * mesh_.Price(pending) * kCollectivePrice;
+        combined = true;
       }
     }
     return cost;
@@ -278,6 +298,7 @@ class Chooser {
                        AxisSet pending) const {
     const AxisList axes = mesh_.ToList(pending);
     const int64_t n = mesh_.SizeOf(axes);
+    if (op_.kind == ir::OpKind::kSort) bytes *= SentByPart(n);
     if (op_.kind != ir::OpKind::kReduce) {
       return mesh_.Price(pending) * (kCollectivePrice + bytes * static_cast<double>(n - 1)) +
              ReshardCost(type, from, to, mesh_);
@@ -285,6 +306,14 @@ class Chooser {
     const int dim = ScatteredDim(type, from, to, axes, mesh_);
     const double cost = mesh_.Price(pending) * CombineByBodyCost(bytes, n, dim >= 0);
     return dim >= 0 ? cost : cost + ReshardCost(type, from, to, mesh_);
+  }
+
+  // Of the first k elements of a sort those that one of `n` parts has.
+  double SentByPart(int64_t n) const {
+    const int64_t dim = SortedDim(op_);
+    const auto k = static_cast<double>(op_.result()->type.dims[dim]);
+    const auto tile = static_cast<double>(sharding::CeilDiv(op_.operand(0)->type.dims[dim], n));
+    return k == 0 ? 1 : std::min(1.0, tile / k);
   }
 
   double Work(const FactorAxes& axes) const {
@@ -300,7 +329,7 @@ class Chooser {
     // Factors that are not shared by all tensors say nothing together: count the largest tensor.
     double largest = 0;
     for (const Tensor& t : tensors_) {
-      if (!t.type->is_tensor()) continue;
+      if (!t.type->is_tensor() || !IsTouched(t)) continue;
       const Sharding here = FromFactors(rule_, *t.factors, axes, mesh_);
       largest =
           std::max(largest, static_cast<double>(LocalType(*t.type, here, mesh_).num_elements()));
@@ -308,9 +337,24 @@ class Chooser {
     return kBytesPerElement * largest;
   }
 
+  // Of what is only looked into, or written into, most elements are left as they are.
+  bool IsTouched(const Tensor& t) const {
+    switch (op_.kind) {
+      case ir::OpKind::kSlice:
+      case ir::OpKind::kDynamicSlice:
+      case ir::OpKind::kGather:
+        return t.is_result;
+      case ir::OpKind::kDynamicUpdateSlice:
+        return !t.is_result && t.index == 1;
+      default:
+        return true;
+    }
+  }
+
   const ir::Op& op_;
   const OpRule& rule_;
   const Mesh& mesh_;
+  const AboutValues values_;
   const double share_;
   std::vector<Tensor> tensors_;
   std::vector<int> loop_of_;  // by factor
@@ -344,7 +388,10 @@ CombinePlan PlanCombine(const ir::Type& type, const Sharding& from, const Shardi
     if (!IsPrefix(have, to.dims[d])) continue;
     AxisList next = have;
     AxisList added;
-    for (size_t i = have.size(); i < to.dims[d].size() && Contains(pending, to.dims[d][i]); ++i) {
+    // Tiles that don't divide must be those of the target at once: the dimension is padded.
+    const AxisSet wanted = sharding::ToSet(to.dims[d]);
+    if (have.empty() && type.dims[d] > 1 && (wanted & ~pending) == 0) next = added = to.dims[d];
+    for (size_t i = next.size(); i < to.dims[d].size() && Contains(pending, to.dims[d][i]); ++i) {
       AxisList longer = next;
       longer.push_back(to.dims[d][i]);
       if (type.dims[d] % mesh.SizeOf(longer) != 0) break;
@@ -363,8 +410,8 @@ CombinePlan PlanCombine(const ir::Type& type, const Sharding& from, const Shardi
 FactorAxes ChooseComputeSharding(const ir::Op& op, const OpRule& rule,
                                  const std::vector<Sharding>& operands,
                                  const std::vector<Sharding>& results, const Liveness& live,
-                                 const Mesh& mesh, double share) {
-  return Chooser(op, rule, operands, results, live, mesh, share).Choose();
+                                 const Mesh& mesh, const AboutValues& values, double share) {
+  return Chooser(op, rule, operands, results, live, mesh, values, share).Choose();
 }
 
 }  // namespace shardway::spmd

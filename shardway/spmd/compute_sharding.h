@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "shardway/spmd/liveness.h"
 #include "shardway/spmd/op_rule.h"
 #include "shardway/spmd/program.h"
@@ -14,6 +15,14 @@ namespace shardway::spmd {
 // Sources that cost nothing (iotas, splats): they are made where they are used, as they are wanted.
 bool IsCheapSource(const ir::Op& op);
 
+// What is known of the operator's values beside their shardings (LocalValues::CostOf, MayStay).
+struct AboutValues {
+  // What having operand `index` under a sharding costs.
+  absl::FunctionRef<double(size_t index, const Sharding& want)> operand_cost;
+  // Whether result `index`, computed under a sharding, may be left so.
+  absl::FunctionRef<bool(size_t index, const Sharding& here)> may_stay;
+};
+
 // Candidates start from what each tensor already has and take what they can from the others; the
 // price of one is what resharding operands and results and combining partial results would send,
 // plus the work. `share`: how often partial results are combined for each time they are computed
@@ -22,7 +31,7 @@ bool IsCheapSource(const ir::Op& op);
 FactorAxes ChooseComputeSharding(const ir::Op& op, const OpRule& rule,
                                  const std::vector<Sharding>& operands,
                                  const std::vector<Sharding>& results, const Liveness& live,
-                                 const Mesh& mesh, double share = 1);
+                                 const Mesh& mesh, const AboutValues& values, double share = 1);
 
 // How partial results (each device of `pending` axes holds a part of the sum) become `to`:
 // scattered sums where the target splits a dimension over pending axes, then one all-reduce of the

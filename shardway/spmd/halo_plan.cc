@@ -55,6 +55,7 @@ std::vector<HaloRound> ByDistance(const std::vector<HaloMove>& moves, int parts,
     Put(round, move);
   }
   std::vector<HaloRound> list;
+  list.reserve(rounds.size());
   for (auto& [key, round] : rounds) list.push_back(std::move(round));
   return list;
 }

@@ -37,6 +37,16 @@ class LocalValues {
 
   // The sharding that propagation decided for `v`, and the type of its shard then.
   const Sharding& Decided(const ir::Value* v) const { return shardings_[v->id]; }
+  // The sharding that `v` is made in: the decided one or, where nothing but a sharding_constraint
+  // uses it and the user has said nothing of the value itself, what that wants.
+  const Sharding& Wanted(const ir::Value* v) const { return Decided(settled_[v->id]); }
+  // That constraint, or null.
+  const ir::Op* SettledBy(const ir::Value* v) const {
+    return settled_[v->id] == v ? nullptr : settled_[v->id]->def;
+  }
+  // Whether `v`, computed under `sharding`, is left so for its users to take as they need: where
+  // nobody has said how it is to be, and only gathers lead to what was decided.
+  bool MayStay(const ir::Value* v, const Sharding& sharding) const;
   ir::Type TypeOf(const ir::Value* v) const {
     return sharding::LocalType(v->type, Decided(v), mesh());
   }
@@ -52,6 +62,9 @@ class LocalValues {
   absl::StatusOr<ir::Value*> Get(const ir::Value* v, const Sharding& want, const ir::Op& user,
                                  size_t index);
 
+  // What Get would cost (costs.h).
+  double CostOf(const ir::Value* v, const Sharding& want) const;
+
   // Of a partial value the sum, as wanted. It counts as the work of the operator that made the
   // parts.
   ir::Value* Sum(const ir::Value* v, const Local& parts, const Sharding& want);
@@ -65,8 +78,14 @@ class LocalValues {
   size_t depth() const { return scopes_.size(); }
 
  private:
-  // The result of a cheap source, made as it is wanted.
+  // The result of a cheap source, or of an operator that has fewer bytes to move in its operand,
+  // made as it is wanted.
   absl::StatusOr<ir::Value*> Make(const ir::Op& op, const Sharding& want);
+  // `uses`: of each value so far.
+  void FindSettled(const ir::Region& region, std::vector<int>& uses);
+  // Operand and result grow apart in Make's operator: what Make would cost, infinite for others.
+  double MakeCost(const ir::Value* v, const Sharding& want) const;
+  ir::Value* Find(const ir::Value* v, const Sharding& want) const;
 
   const Program& program_;
   const Rules& rules_;
@@ -75,6 +94,8 @@ class LocalValues {
   LoopHoisting hoisting_;
   ir::Cloner locations_;
   std::vector<Local> locals_;  // by Value::id
+  // By Value::id: the value itself, or the result of the constraint that is its only use.
+  std::vector<const ir::Value*> settled_;
   std::vector<absl::flat_hash_map<std::pair<uint32_t, Sharding>, ir::Value*>> scopes_;
 };
 

@@ -22,6 +22,9 @@ ir::Value* CombineParts(Emitter& e, const ir::Value& v, ir::Value* parts,
                         const Sharding& want) {
   CombinePlan plan = PlanCombine(v.type, sharding, want, pending, e.mesh());
   for (const auto& scatter : plan.scatters) {
+    const int64_t n = e.mesh().SizeOf(scatter.axes);
+    const int64_t size = sharding::CeilDiv(parts->type.dims[scatter.dim], n) * n;
+    parts = PadDim(e, parts, scatter.dim, size);
     parts = e.ReduceScatter(parts, reduction, scatter.dim, scatter.axes);
   }
   parts = e.AllReduce(parts, reduction, plan.reduced);
@@ -58,7 +61,7 @@ void PartialSums::Bind(const ir::Value* v, const Local& parts) {
     values_[v] = parts;
     return;
   }
-  const Sharding& want = values_.Decided(v);
+  const Sharding& want = values_.Wanted(v);
   values_.Bind(v, values_.Sum(v, parts, want), want);
 }
 

@@ -208,9 +208,15 @@ class Partitioner {
       const Local& local = values_[v];
       have.push_back(made || local.pending != 0 ? values_.Decided(v) : local.sharding);
     }
-    for (const ir::Value* v : op.results) want.push_back(values_.Decided(v));
+    for (const ir::Value* v : op.results) want.push_back(values_.Wanted(v));
+    const auto operand_cost = [&](size_t i, const Sharding& here) {
+      return values_.CostOf(op.operands[i], here);
+    };
+    const auto may_stay = [&](size_t i, const Sharding& here) {
+      return values_.MayStay(op.result(i), here);
+    };
     const FactorAxes axes =
-        ChooseComputeSharding(op, rule, have, want, live_, program_.mesh,
+        ChooseComputeSharding(op, rule, have, want, live_, program_.mesh, {operand_cost, may_stay},
                               op.results.empty() ? 1 : sums_.Share(op.result()));
     LocalOp local{op, rule, axes, {}, {}, {}, {}, want, emitter_};
     if (!op.results.empty()) local.manual = program_.manual_of(op.result());
@@ -248,8 +254,17 @@ class Partitioner {
         emitter_.set_cause({Cause::Kind::kPartial, &op, index, sharding, want[i]});
         shard = CombineParts(emitter_, *v, shard, rule.combine, pending, sharding, want[i]);
       }
+      if (values_.MayStay(v, sharding)) {
+        values_.Bind(v, shard, std::move(sharding));
+        continue;
+      }
       if (sharding != want[i]) {
-        emitter_.set_cause({Cause::Kind::kResult, &op, index, sharding, want[i]});
+        if (const ir::Op* by = values_.SettledBy(v)) {
+          values_.GoTo(*by);
+          emitter_.set_cause({Cause::Kind::kOperand, by, 0, sharding, want[i]});
+        } else {
+          emitter_.set_cause({Cause::Kind::kResult, &op, index, sharding, want[i]});
+        }
       }
       shard = EmitReshard(emitter_, shard, v->type, sharding, want[i], program_.manual_of(v));
       values_.Bind(v, shard, want[i]);

@@ -29,6 +29,14 @@ TEST(Partition, SplitResultsOfAContractionAreScattered) {
   EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("reduce_scatter sum f32[8,4]")));
 }
 
+TEST(Partition, AlsoWhereTheyDoNotDivide) {
+  TestProgram p;
+  ir::Value* x = p.Argument({6, 16}, Sharding{{{}, kY}});
+  ir::Value* w = p.Argument({16, 64}, Sharding{{kY, {}}});
+  p.Return({p.Constrain(Dot(p.b, x, w, 1, 0, {6, 64}), Sharding{{kY, {}}})});
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("reduce_scatter sum f32[8,64]")));
+}
+
 TEST(Partition, MegatronBlockHasOneAllReduce) {
   TestProgram p;
   ir::Value* x = p.Argument({8, 64}, Sharding{{kX, {}}});

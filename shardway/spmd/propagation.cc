@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <iterator>
+#include <optional>
 #include <set>
 
 #include "shardway/spmd/propagation_graph.h"
@@ -209,13 +210,22 @@ class Propagator {
     AxisSet used = sharding.used() | barred_[v->id];
     const uint32_t closed = closed_[v->id] | late_[v->id];
     bool more = false;
-    for (size_t d = 0; d < tensor.size(); ++d) {
-      if (d < 32 && ((closed >> d) & 1) != 0) continue;
-      for (int f : tensor[d]) {
-        const Factor& factor = node.rule->factors[f];
-        more |= TakeFactor(factor, f, factor.window ? v->type.dims[d] : factor.size, used);
+    auto take_from = [&](std::optional<size_t> tensor_offering) {
+      for (size_t d = 0; d < tensor.size(); ++d) {
+        if (d < 32 && ((closed >> d) & 1) != 0) continue;
+        for (int f : tensor[d]) {
+          if (tensor_offering && offering_[f] != *tensor_offering) continue;
+          const Factor& factor = node.rule->factors[f];
+          more |= TakeFactor(factor, f, factor.window ? v->type.dims[d] : factor.size, used);
+        }
       }
+    };
+    // Where two factors of a result would take the same axis, that of the operand which comes first
+    // has it: with the other that one would be moved.
+    if (t >= node.num_operands) {
+      for (const auto& [parts, offering] : order_) take_from(offering);
     }
+    take_from(std::nullopt);
     if (!more) return;
     const Sharding next = FromFactors(*node.rule, tensor, mine_, mesh_);
     bool grew = false;

@@ -51,6 +51,19 @@ TEST(Propagation, KeepsMorePartsThanRows) {
   EXPECT_THAT(p.Collectives(), testing::ElementsAre(testing::HasSubstr("all_to_all f32[1,16]")));
 }
 
+// With the other one the larger operand would have to move.
+TEST(Propagation, AResultFollowsTheLargerOperand) {
+  for (const bool lhs_larger : {false, true}) {
+    TestProgram p;
+    const int64_t m = lhs_larger ? 64 : 8, n = lhs_larger ? 8 : 64;
+    ir::Value* lhs = p.Argument({m, 16}, Sharding{{kX, {}}});
+    ir::Value* rhs = p.Argument({16, n}, Sharding{{{}, kX}});
+    ir::Value* product = Dot(p.b, lhs, rhs, 1, 0, {m, n});
+    p.Return({product});
+    EXPECT_EQ(p.ShardingOf(product), lhs_larger ? "[{x}, {}]" : "[{}, {x}]");
+  }
+}
+
 TEST(Propagation, CrossesDotAndLoops) {
   TestProgram p;
   ir::Value* x = p.Argument({8, 16}, Sharding{{kX, {}}});

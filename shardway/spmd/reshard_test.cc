@@ -108,8 +108,8 @@ TEST(PlanReshard, ArrivesForAllPairsOfShardings) {
   TestProgram p;
   for (int round = 0; round < 3000; ++round) {
     const int rank = 1 + static_cast<int>(random() % 3);
-    std::vector<int64_t> dims;
-    for (int d = 0; d < rank; ++d) dims.push_back(static_cast<int64_t>(random() % 18));
+    std::vector<int64_t> dims(rank);
+    for (int64_t& dim : dims) dim = static_cast<int64_t>(random() % 18);
     const Sharding from = AnySharding(random, rank), to = AnySharding(random, rank);
     const auto plan = PlanReshard(TestProgram::F32(dims), from, to, p.program.mesh);
     ASSERT_LE(plan.steps.size(), 12u);
@@ -156,9 +156,8 @@ TEST(PlanReshard, NeverHoldsMoreThanTheLargerShard) {
   TestProgram p;
   for (int round = 0; round < 1000; ++round) {
     const int rank = 1 + static_cast<int>(random() % 3);
-    std::vector<int64_t> dims;
-    for (int d = 0; d < rank; ++d)
-      dims.push_back((1 << 20) * (1 + static_cast<int64_t>(random() % 4)));
+    std::vector<int64_t> dims(rank);
+    for (int64_t& dim : dims) dim = (1 << 20) * (1 + static_cast<int64_t>(random() % 4));
     const ir::Type type = TestProgram::F32(dims);
     const Sharding from = AnySharding(random, rank), to = AnySharding(random, rank);
     auto bytes = [&](const Sharding& s) {

@@ -45,6 +45,33 @@ TEST(Sort, AlongASplitDimensionMovesTheSplitToAnother) {
                                            HasSubstr("all_to_all f32[256,4096]")));
 }
 
+// Nobody has said how the rows are to be: they stay where they were sorted.
+TEST(Sort, ThatMovedTheSplitLeavesItThere) {
+  TestProgram p;
+  ir::Value* x = p.Argument({1024, 4096}, Sharding{{{}, kY}});
+  ir::Value* operands[] = {Sort(p, x, 1), p.b.Splat(TestProgram::F32({}), 0)};
+  ir::AttrDict attributes;
+  ir::Set(attributes, "dimensions", std::vector<int64_t>{0, 1});
+  ir::Op* sum =
+      p.b.Create(ir::OpKind::kReduce, operands, {&operands[1]->type, 1}, std::move(attributes));
+  BuildReducer(p.module.get(), p.module->AddRegion(sum), collective::Reduction::kSum,
+               ElementType::kF32);
+  p.Return({sum->result()});
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_to_all f32[1024,1024]"),
+                                           HasSubstr("all_reduce sum f32[]")));
+}
+
+// More than one part has of each row is wanted: whole rows are less than all parts' beginnings.
+TEST(Sort, OfWhichMostIsWantedMovesTheSplit) {
+  TestProgram p;
+  ir::Value* x = p.Argument({1024, 4096}, Sharding{{{}, kY}});
+  const int64_t from[] = {0, 0}, to[] = {1024, 3000};
+  ir::Value* first = p.b.Slice(Sort(p, x, 1), from, to);
+  ShortenSorts(p.program);
+  p.Return({p.Constrain(first, Sharding{{kY, {}}})});
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_to_all f32[1024,1024]")));
+}
+
 // argsort: the sorted values, which nobody uses, are no reason to keep the split where it is.
 TEST(Sort, OfWhichOneResultIsUnusedMovesTheSplitToo) {
   TestProgram p;

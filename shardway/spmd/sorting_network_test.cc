@@ -34,8 +34,8 @@ TEST(SortingNetwork, HasAsManyRoundsAsItSays) {
 TEST(SortingNetwork, SortsEverySequenceOfZerosAndOnes) {
   for (int n = 1; n <= 12; ++n) {
     for (int bits = 0; bits < 1 << n; ++bits) {
-      std::vector<int> x;
-      for (int i = 0; i < n; ++i) x.push_back(bits >> i & 1);
+      std::vector<int> x(n);
+      for (int i = 0; i < n; ++i) x[i] = bits >> i & 1;
       for (const NetworkRound& round : SortingNetwork(n)) {
         for (auto [a, b] : round) {
           if (x[b] < x[a]) std::swap(x[a], x[b]);

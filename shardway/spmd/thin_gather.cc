@@ -8,17 +8,34 @@ namespace shardway::spmd {
 using sharding::CeilDiv;
 
 bool IsThin(ElementType element, int64_t tile, int64_t parts, int64_t rows) {
-  if (tile == 0 || rows == 0) return false;
-  // Sums of complex numbers lose the sign of a zero.
-  if (element != ElementType::kI1 && UnsignedOf(ElementBits(element)) == ElementType::kInvalid) {
-    return false;
-  }
-  return !IsComplex(element) && 2 * CeilDiv(rows, tile) < parts;
+  if (tile == 0 || rows == 0 || 2 * CeilDiv(rows, tile) >= parts) return false;
+  return element == ElementType::kI1 || IsComplex(element) ||
+         UnsignedOf(ElementBits(element)) != ElementType::kInvalid;
 }
+
+namespace {
+
+// Complex numbers have no bits of their own: their halves side by side.
+ir::Value* GatherHalves(Emitter& e, ir::Value* tile, int dim, int64_t rows, const AxisList& axes) {
+  ir::Builder& b = e.b();
+  const ElementType real =
+      tile->type.element == ElementType::kC64 ? ElementType::kF32 : ElementType::kF64;
+  const ir::Type half = ir::Type::Tensor(real, tile->type.dims);
+  ir::Value* halves[] = {b.Create(ir::OpKind::kReal, {&tile, 1}, {&half, 1})->result(),
+                         b.Create(ir::OpKind::kImag, {&tile, 1}, {&half, 1})->result()};
+  ir::Value* all = ThinGather(e, Pack(b, halves), dim + 1, rows, axes);
+  const std::vector<ElementType> elements = {real, real};
+  std::vector<ir::Value*> gathered = Unpack(b, all, 0, elements);
+  const ir::Type type = ir::Type::Tensor(tile->type.element, gathered[0]->type.dims);
+  return b.Create(ir::OpKind::kComplex, gathered, {&type, 1})->result();
+}
+
+}  // namespace
 
 ir::Value* ThinGather(Emitter& e, ir::Value* tile, int dim, int64_t rows, const AxisList& axes) {
   ir::Builder& b = e.b();
   const ElementType element = tile->type.element;
+  if (IsComplex(element)) return GatherHalves(e, tile, dim, rows, axes);
   const bool boolean = element == ElementType::kI1;
   const ElementType bits = boolean ? element : UnsignedOf(ElementBits(element));
   tile = Bitcast(b, tile, bits);
