@@ -3,9 +3,11 @@
 Each result is compared with NumPy's, or with the same program on one device of JAX's own CPU backend.
 """
 
+import ctypes
 import gc
 import itertools
 import re
+import resource
 import time
 from collections.abc import Callable
 from functools import partial
@@ -306,6 +308,23 @@ def test_other_libraries_see_arrays() -> None:
     np.testing.assert_array_equal(seen, want)
     np.testing.assert_array_equal(np.from_dlpack(jnp.zeros((0, 4))), np.zeros((0, 4)))
     np.testing.assert_array_equal(jnp.from_dlpack(np.array(seen)) * 2, want * 2)
+
+
+def test_an_address_is_that_of_a_copy_as_long_as_the_array_lives() -> None:
+    x = jnp.arange(6, dtype=jnp.float32) + 1
+    address = x.unsafe_buffer_pointer()
+    seen = np.ctypeslib.as_array(ctypes.cast(address, ctypes.POINTER(ctypes.c_float)), (6,))
+    np.testing.assert_array_equal(seen, np.arange(1, 7))
+    assert x.unsafe_buffer_pointer() == address
+    assert jnp.array(x, copy=False).unsafe_buffer_pointer() == address
+    assert jnp.array(x, copy=True).unsafe_buffer_pointer() != address
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for i in range(300):  # each copy of 1 MiB goes with its array
+        jnp.full((1 << 18,), i, jnp.float32).unsafe_buffer_pointer()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10, "KiB"
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        x.unsafe_buffer_pointer()
 
 
 def test_read_is_repeatable_and_shared_shards_live_on() -> None:

@@ -165,6 +165,7 @@ PJRT_Api MakeApi() {
   api.PJRT_Buffer_IncreaseExternalReferenceCount = BufferIncreaseExternalReferenceCount;
   api.PJRT_Buffer_DecreaseExternalReferenceCount = BufferDecreaseExternalReferenceCount;
   api.PJRT_Buffer_OpaqueDeviceMemoryDataPointer = BufferOpaqueDeviceMemoryDataPointer;
+  api.PJRT_Buffer_UnsafePointer = BufferUnsafePointer;
 
   api.PJRT_Client_CreateBuffersForAsyncHostToDevice = ClientCreateBuffersForAsyncHostToDevice;
   api.PJRT_AsyncHostToDeviceTransferManager_Destroy = TransferManagerDestroy;
@@ -194,7 +195,6 @@ PJRT_Api MakeApi() {
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Client_DmaMap);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Client_DmaUnmap);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Buffer_CopyRawToHost);
-  SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_Buffer_UnsafePointer);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_CopyToDeviceStream_Destroy);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_CopyToDeviceStream_AddChunk);
   SHARDWAY_PJRT_UNIMPLEMENTED(PJRT_CopyToDeviceStream_TotalBytes);

@@ -23,9 +23,9 @@ TEST_F(ApiTest, EveryEntryIsThere) {
   for (const auto* entry = entries; entry < end; ++entry) {
     EXPECT_NE(*entry, nullptr) << "entry " << entry - entries;
   }
-  PJRT_Buffer_UnsafePointer_Args args{.struct_size = PJRT_Buffer_UnsafePointer_Args_STRUCT_SIZE};
-  EXPECT_EQ(Code(api->PJRT_Buffer_UnsafePointer(&args)), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(message, HasSubstr("PJRT_Buffer_UnsafePointer"));
+  PJRT_Buffer_CopyRawToHost_Args args{.struct_size = PJRT_Buffer_CopyRawToHost_Args_STRUCT_SIZE};
+  EXPECT_EQ(Code(api->PJRT_Buffer_CopyRawToHost(&args)), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(message, HasSubstr("PJRT_Buffer_CopyRawToHost"));
 }
 
 TEST_F(ApiTest, AdvertisesItsStableHloVersion) {

@@ -18,6 +18,7 @@ absl::Status CheckUsable(const PJRT_Buffer& buffer) {
 
 PJRT_Error* BufferDestroy(PJRT_Buffer_Destroy_Args* args) {
   if (args->buffer != nullptr) {
+    args->buffer->array->client()->external_references.Forget(*args->buffer);
     args->buffer->array->Destroy(args->buffer);
   }
   return nullptr;

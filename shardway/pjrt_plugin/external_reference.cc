@@ -63,6 +63,28 @@ absl::StatusOr<void*> ExternalReferences::Data(const PJRT_Buffer& buffer) {
   return found->second.bytes.get();
 }
 
+absl::StatusOr<void*> ExternalReferences::Pin(PJRT_Buffer& buffer) {
+  SHARDWAY_RETURN_IF_ERROR(Add(buffer));
+  MutexLock lock(mutex_);
+  Copy& copy = copies_[&buffer];
+  if (copy.pinned) {
+    --copy.references;
+  } else {
+    copy.pinned = true;
+    num_pinned_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return copy.bytes.get();
+}
+
+void ExternalReferences::Forget(const PJRT_Buffer& buffer) {
+  if (num_pinned_.load(std::memory_order_relaxed) == 0) return;
+  MutexLock lock(mutex_);
+  auto found = copies_.find(&buffer);
+  if (found == copies_.end() || !found->second.pinned) return;
+  num_pinned_.fetch_sub(1, std::memory_order_relaxed);
+  copies_.erase(found);  // whoever has a reference keeps the buffer
+}
+
 PJRT_Error* BufferIncreaseExternalReferenceCount(
     PJRT_Buffer_IncreaseExternalReferenceCount_Args* args) {
   SHARDWAY_PJRT_RETURN_IF_ERROR(
@@ -83,6 +105,14 @@ PJRT_Error* BufferOpaqueDeviceMemoryDataPointer(
       args->buffer->array->client()->external_references.Data(*args->buffer);
   if (!data.ok()) return ToError(std::move(data).status());
   args->device_memory_ptr = *data;
+  return nullptr;
+}
+
+PJRT_Error* BufferUnsafePointer(PJRT_Buffer_UnsafePointer_Args* args) {
+  absl::StatusOr<void*> data =
+      args->buffer->array->client()->external_references.Pin(*args->buffer);
+  if (!data.ok()) return ToError(std::move(data).status());
+  args->buffer_pointer = reinterpret_cast<uintptr_t>(*data);
   return nullptr;
 }
 
