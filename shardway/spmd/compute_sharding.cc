@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "shardway/spmd/combine_partials.h"
+#include "shardway/spmd/combine_plan.h"
 #include "shardway/spmd/costs.h"
-#include "shardway/spmd/island_steps.h"
 #include "shardway/spmd/reshard.h"
 #include "shardway/spmd/room.h"
-#include "shardway/spmd/sort_order.h"
 
 namespace shardway::spmd {
 namespace {
@@ -266,54 +264,13 @@ class Chooser {
         const double after = ReshardCost(*t.type, here, *t.sharding, mesh_);
         cost += values_.may_stay(t.index, here) ? kNeededWhole * after : after;
       } else {
-        cost += share_ * CombineCost(*t.type, here, *t.sharding, pending);
+        cost += share_ * CombineCost(op_, rule_, *t.type, here, *t.sharding, pending, mesh_);
         // The results of one operator travel together.
         if (combined) cost -= share_ * mesh_.Price(pending) * kCollectivePrice;
         combined = true;
       }
     }
     return cost;
-  }
-
-  double CombineCost(const ir::Type& type, const Sharding& from, const Sharding& to,
-                     AxisSet pending) const {
-    double bytes = static_cast<double>(LocalType(type, from, mesh_).num_bytes());
-    if (rule_.combine == collective::Reduction::kNone)
-      return CombineInRoom(type, bytes, from, to, pending);
-    const CombinePlan plan = PlanCombine(type, from, to, pending, mesh_);
-    double cost = 0;
-    for (const auto& scatter : plan.scatters) {
-      const int64_t n = mesh_.SizeOf(scatter.axes);
-      cost +=
-          mesh_.Price(sharding::ToSet(scatter.axes)) * (kCollectivePrice + GatherBytes(bytes, n)) +
-          kCopyPrice * bytes;
-      bytes /= static_cast<double>(n);
-    }
-    if (!plan.reduced.empty()) cost += AllReduceCost(mesh_, bytes, sharding::ToSet(plan.reduced));
-    return cost + ReshardCost(type, plan.after, to, mesh_);
-  }
-
-  // Where no collective does it the rooms bring the parts together.
-  double CombineInRoom(const ir::Type& type, double bytes, const Sharding& from, const Sharding& to,
-                       AxisSet pending) const {
-    const AxisList axes = mesh_.ToList(pending);
-    const int64_t n = mesh_.SizeOf(axes);
-    if (op_.kind == ir::OpKind::kSort) bytes *= SentByPart(n);
-    if (op_.kind != ir::OpKind::kReduce) {
-      return mesh_.Price(pending) * (kCollectivePrice + bytes * static_cast<double>(n - 1)) +
-             ReshardCost(type, from, to, mesh_);
-    }
-    const int dim = ScatteredDim(type, from, to, axes, mesh_);
-    const double cost = mesh_.Price(pending) * CombineByBodyCost(bytes, n, dim >= 0);
-    return dim >= 0 ? cost : cost + ReshardCost(type, from, to, mesh_);
-  }
-
-  // Of the first k elements of a sort those that one of `n` parts has.
-  double SentByPart(int64_t n) const {
-    const int64_t dim = SortedDim(op_);
-    const auto k = static_cast<double>(op_.result()->type.dims[dim]);
-    const auto tile = static_cast<double>(sharding::CeilDiv(op_.operand(0)->type.dims[dim], n));
-    return k == 0 ? 1 : std::min(1.0, tile / k);
   }
 
   double Work(const FactorAxes& axes) const {
@@ -377,34 +334,6 @@ AxisSet PendingAxes(const OpRule& rule, const FactorAxes& axes) {
     if (rule.factors[f].kind == Factor::Kind::kReduction) pending |= sharding::ToSet(axes[f]);
   }
   return pending;
-}
-
-CombinePlan PlanCombine(const ir::Type& type, const Sharding& from, const Sharding& to,
-                        AxisSet pending, const Mesh& mesh) {
-  CombinePlan plan;
-  plan.after = from;
-  for (int d = 0; d < from.rank(); ++d) {
-    AxisList& have = plan.after.dims[d];
-    if (!IsPrefix(have, to.dims[d])) continue;
-    AxisList next = have;
-    AxisList added;
-    // Tiles that don't divide must be those of the target at once: the dimension is padded.
-    const AxisSet wanted = sharding::ToSet(to.dims[d]);
-    if (have.empty() && type.dims[d] > 1 && (wanted & ~pending) == 0) next = added = to.dims[d];
-    for (size_t i = next.size(); i < to.dims[d].size() && Contains(pending, to.dims[d][i]); ++i) {
-      AxisList longer = next;
-      longer.push_back(to.dims[d][i]);
-      if (type.dims[d] % mesh.SizeOf(longer) != 0) break;
-      next = std::move(longer);
-      added.push_back(to.dims[d][i]);
-    }
-    if (added.empty()) continue;
-    pending &= ~sharding::ToSet(added);
-    have = std::move(next);
-    plan.scatters.push_back({d, std::move(added)});
-  }
-  plan.reduced = mesh.ToList(pending);
-  return plan;
 }
 
 FactorAxes ChooseComputeSharding(const ir::Op& op, const OpRule& rule,

@@ -33,21 +33,6 @@ FactorAxes ChooseComputeSharding(const ir::Op& op, const OpRule& rule,
                                  const std::vector<Sharding>& results, const Liveness& live,
                                  const Mesh& mesh, const AboutValues& values, double share = 1);
 
-// How partial results (each device of `pending` axes holds a part of the sum) become `to`:
-// scattered sums where the target splits a dimension over pending axes, then one all-reduce of the
-// rest.
-struct CombinePlan {
-  struct Scatter {
-    int dim;
-    AxisList axes;
-  };
-  std::vector<Scatter> scatters;
-  AxisList reduced;
-  Sharding after;  // what the value has then
-};
-CombinePlan PlanCombine(const ir::Type& type, const Sharding& from, const Sharding& to,
-                        AxisSet pending, const Mesh& mesh);
-
 // The axes of all split reduction factors.
 AxisSet PendingAxes(const OpRule& rule, const FactorAxes& axes);
 

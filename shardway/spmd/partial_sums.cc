@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
+#include "shardway/spmd/combine_plan.h"
 #include "shardway/spmd/compute_sharding.h"
 #include "shardway/spmd/poison.h"
 #include "shardway/spmd/reshard.h"
