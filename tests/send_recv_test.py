@@ -91,10 +91,10 @@ def test_errors_name_both_lines() -> None:
         token = lax.psend(a, "x", [(0, 1)])
         return lax.precv(token, jax.ShapeDtypeStruct(a.shape, a.dtype), "x", [(1, 0)])
 
-    with pytest.raises(jax.errors.JaxRuntimeError, match="Expected send to match recv") as error:
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"nothing (sends|receives)") as error:
         on_each(other_pairs, numbers(8))
     assert str(error.value).count("send_recv_test.py") == 2
-    with pytest.raises(jax.errors.JaxRuntimeError, match=r"non-cyclical.*ppermute"):
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"in a circle.*ppermute"):
         on_each(lambda a: move(a, [(0, 1), (1, 0)]), numbers(8))
     with pytest.raises(NotImplementedError, match="psend"):
         on_each(jax.grad(lambda a: jnp.sum(move(a, CHAIN))), numbers(8))

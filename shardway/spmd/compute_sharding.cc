@@ -11,7 +11,6 @@
 namespace shardway::spmd {
 namespace {
 
-using sharding::CommonPrefix;
 using sharding::Contains;
 using sharding::IsPrefix;
 using sharding::LocalType;

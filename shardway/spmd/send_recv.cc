@@ -83,10 +83,9 @@ absl::StatusOr<int64_t> Hops(const ir::Op& op) {
     seen += hops;
   }
   if (seen < to.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Expected send and recv instructions to have non-cyclical source-target pairs: the ",
-        Named(op),
-        "; in a circle each device waits for another, jax.lax.ppermute moves all at once"));
+    return absl::InvalidArgumentError(absl::StrCat("the ", Named(op),
+                                                   " goes in a circle, where each device waits for "
+                                                   "another; jax.lax.ppermute moves all at once"));
   }
   return longest;
 }
@@ -112,7 +111,7 @@ class Pairing {
       if (op->operands.size() != (op->kind == ir::OpKind::kSend ? 2 : 1) ||
           op->results.size() != (op->kind == ir::OpKind::kSend ? 1 : 2)) {
         return absl::UnimplementedError(
-            absl::StrCat("the ", Named(*op), ": one array and one token, please"));
+            absl::StrCat("the ", Named(*op), ": it must carry one array, and one token"));
       }
       (op->kind == ir::OpKind::kSend ? sends_ : recvs_).push_back(op);
     }
@@ -122,8 +121,8 @@ class Pairing {
     }
     for (const ir::Op* send : sends_) {
       if (!recv_of_.contains(send)) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "Expected send to match recv: nothing receives the ", Named(*send), Others(recvs_)));
+        return absl::InvalidArgumentError(
+            absl::StrCat("nothing receives the ", Named(*send), Others(recvs_)));
       }
     }
     for (ir::Op* recv : recvs_) SHARDWAY_RETURN_IF_ERROR(Replace(*send_of_[recv], *recv));
@@ -171,9 +170,8 @@ class Pairing {
   absl::Status FindTheOnlyOne(ir::Op& recv) {
     for (const ir::Op* other : recvs_) {
       if (other != &recv && !send_of_.contains(other) && Fit(*other, recv)) {
-        return absl::InvalidArgumentError(absl::StrCat("Expected send to match recv: the ",
-                                                       Named(recv), " and the ", Named(*other),
-                                                       " take no token of a send of theirs"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "the ", Named(recv), " and the ", Named(*other), " take no token of a send of theirs"));
       }
     }
     ir::Op* found = nullptr;
@@ -187,8 +185,8 @@ class Pairing {
       found = send;
     }
     if (found == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "Expected send to match recv: nothing sends for the ", Named(recv), Others(sends_)));
+      return absl::InvalidArgumentError(
+          absl::StrCat("nothing sends for the ", Named(recv), Others(sends_)));
     }
     return Match(*found, recv);
   }
