@@ -607,6 +607,18 @@ def slowly(a: np.ndarray) -> np.ndarray:
     return np.asarray(a) + np.float32(1)
 
 
+def test_a_callback_that_goes_leaves_the_reader_free() -> None:
+    """Its function is let go in Python, while somebody who holds Python's lock waits for an answer."""
+    for _ in range(20):
+        f = jax.jit(lambda a: jax.pure_callback(slowly, a, a))
+        running = f(jnp.float32(1))
+        del f
+        gc.collect()
+        while not running.is_ready():
+            assert jax.devices()[0].memory_stats()
+        assert float(running) == 2
+
+
 def test_io_callback_in_order() -> None:
     seen: list[int] = []
 

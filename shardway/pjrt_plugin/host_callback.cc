@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <memory>
+#include <thread>
 #include <utility>
 
+#include "shardway/client/quiet_thread.h"
 #include "shardway/pjrt_plugin/client.h"
 
 namespace shardway::pjrt_plugin {
@@ -17,11 +19,21 @@ void RetireCallback(uint64_t callback, CallbackRetired retired) {
   struct Last {
     uint64_t callback;
     CallbackRetired retired;
+    std::thread::id caller;
     ~Last() {
-      if (dispatcher.load(std::memory_order_acquire) != nullptr) retired(callback);
+      const auto tell = [callback = callback, retired = retired] {
+        if (dispatcher.load(std::memory_order_acquire) != nullptr) retired(callback);
+      };
+      // Elsewhere this is the thread that reads what the controller says. It must not wait for
+      // Python's lock, which may be held by someone who waits for what it reads.
+      if (std::this_thread::get_id() == caller) {
+        tell();
+      } else {
+        client::StartQuietThread("shardway call", tell).detach();
+      }
     }
   };
-  const auto last = std::shared_ptr<Last>(new Last{callback, retired});
+  const auto last = std::shared_ptr<Last>(new Last{callback, retired, std::this_thread::get_id()});
   ForEachSession([&](client::Session& session) { session.OnAllEnded([last] {}); });
 }
 
