@@ -70,6 +70,17 @@ int ElementBits(ElementType type) { return InfoOf(type).bits; }
 int ElementBytes(ElementType type) { return (InfoOf(type).bits + 7) / 8; }
 bool IsFloat(ElementType type) { return InfoOf(type).cls == Class::kFloat; }
 bool IsComplex(ElementType type) { return InfoOf(type).cls == Class::kComplex; }
+
+ElementType RealOf(ElementType type) {
+  if (type == ElementType::kC64) return ElementType::kF32;
+  return type == ElementType::kC128 ? ElementType::kF64 : type;
+}
+
+ElementType ComplexOf(ElementType type) {
+  if (type == ElementType::kF32) return ElementType::kC64;
+  return type == ElementType::kF64 ? ElementType::kC128 : type;
+}
+
 bool IsSignedInteger(ElementType type) { return InfoOf(type).cls == Class::kSigned; }
 bool IsUnsignedInteger(ElementType type) { return InfoOf(type).cls == Class::kUnsigned; }
 

@@ -56,6 +56,9 @@ int ElementBytes(ElementType type);
 
 bool IsFloat(ElementType type);  // any real floating-point type
 bool IsComplex(ElementType type);
+// Of what the halves of a complex number are, and back; other types as they are.
+ElementType RealOf(ElementType type);
+ElementType ComplexOf(ElementType type);
 bool IsSignedInteger(ElementType type);    // i2..i64
 bool IsUnsignedInteger(ElementType type);  // ui2..ui64
 inline bool IsInteger(ElementType type) { return IsSignedInteger(type) || IsUnsignedInteger(type); }

@@ -29,6 +29,23 @@ Value* Builder::Binary(OpKind kind, Value* a, Value* b) {
   return Create(kind, {a, b}, {a->type})->result();
 }
 
+Value* Builder::Real(Value* x) {
+  return Create(OpKind::kReal, {x}, {Type::Tensor(RealOf(x->type.element), x->type.dims)})
+      ->result();
+}
+
+Value* Builder::Imag(Value* x) {
+  return Create(OpKind::kImag, {x}, {Type::Tensor(RealOf(x->type.element), x->type.dims)})
+      ->result();
+}
+
+Value* Builder::Complex(Value* real, Value* imag) {
+  const Type type = Type::Tensor(ComplexOf(real->type.element), real->type.dims);
+  return Create(OpKind::kComplex, {real, imag}, {type})->result();
+}
+
+Value* Builder::Barrier(Value* x) { return Unary(OpKind::kOptimizationBarrier, x); }
+
 Value* Builder::Splat(const Type& type, double value) {
   return Constant(ir::Constant::Copy(type, ElementFromDouble(type.element, value), /*splat=*/true));
 }

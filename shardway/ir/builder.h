@@ -30,6 +30,13 @@ class Builder {
   Value* Unary(OpKind kind, Value* x);
   Value* Binary(OpKind kind, Value* a, Value* b);
 
+  // The halves of complex numbers, and back.
+  Value* Real(Value* x);
+  Value* Imag(Value* x);
+  Value* Complex(Value* real, Value* imag);
+  // An optimization_barrier around one value: what XLA must not see through.
+  Value* Barrier(Value* x);
+
   // Constants: `value` converted to the element type.
   Value* Splat(const Type& type, double value);
   Value* SplatInt(const Type& type, int64_t value);

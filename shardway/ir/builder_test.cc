@@ -15,6 +15,16 @@ using testing::HasSubstr;
 
 const Type kMatrix = Type::Tensor(ElementType::kF32, {4, 6});
 
+TEST(Builder, HalvesOfComplexNumbers) {
+  Module module;
+  Function* main = module.AddFunction("main");
+  Value* x = module.AddArgument(main->body, Type::Tensor(ElementType::kC128, {3}));
+  Builder b(&module, main->body);
+  EXPECT_EQ(b.Real(x)->type, Type::Tensor(ElementType::kF64, {3}));
+  EXPECT_EQ(b.Complex(b.Imag(x), b.Real(x))->type, x->type);
+  EXPECT_EQ(b.Barrier(x)->def->kind, OpKind::kOptimizationBarrier);
+}
+
 // main(x) = while (i < 3) { x *= 2 }, then a few shape operators.
 std::unique_ptr<Module> Sample() {
   auto module = std::make_unique<Module>();

@@ -36,7 +36,7 @@ void AppendElement(std::string& out, ElementType type, std::string_view bytes) {
   if (type == ElementType::kI1) {
     out += (bytes[0] & 1) != 0 ? "true" : "false";
   } else if (IsComplex(type)) {
-    const ElementType part = type == ElementType::kC64 ? ElementType::kF32 : ElementType::kF64;
+    const ElementType part = RealOf(type);
     out += '(';
     AppendFloat(out, part, bytes.substr(0, bytes.size() / 2));
     out += ',';

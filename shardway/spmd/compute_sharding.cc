@@ -209,7 +209,7 @@ class Chooser {
       return;
     }
     int longest = -1;
-    int64_t longest_left = 0;
+    int64_t longest_left = 1;  // one element can't be split
     auto move_to = [&](size_t f) {
       FactorAxes moved = candidate;
       moved[f].insert(moved[f].end(), dropped.begin(), dropped.end());
@@ -225,7 +225,7 @@ class Chooser {
         continue;
       }
       const int64_t left = sharding::CeilDiv(rule_.factors[f].size, mesh_.SizeOf(candidate[f]));
-      if (left > std::max<int64_t>(longest_left, 1)) {
+      if (left > longest_left) {
         longest = static_cast<int>(f);
         longest_left = left;
       }

@@ -56,11 +56,11 @@ bool IsZero(const ir::Value* v) {
          std::all_of(constant->bytes.begin(), constant->bytes.end(), [](char c) { return c == 0; });
 }
 
-Deferral::Deferral(const ir::Module& module, std::vector<AxisSet> unreduced)
-    : unreduced_(std::move(unreduced)),
+Deferral::Deferral(const ir::Module& module, const Uses& uses, std::vector<AxisSet> unreduced)
+    : uses_(uses),
+      unreduced_(std::move(unreduced)),
       any_unreduced_(std::any_of(unreduced_.begin(), unreduced_.end(),
-                                 [](AxisSet axes) { return axes != 0; })),
-      uses_(module.num_values()) {
+                                 [](AxisSet axes) { return axes != 0; })) {
   unreduced_.resize(module.num_values());
   Walk(*module.main()->body);
 }
@@ -69,23 +69,17 @@ AxisSet Deferral::Unreduced(const ir::Value* v) const { return unreduced_[v->id]
 
 bool Deferral::IsForParts(const ir::Value* v) const {
   for (int steps = 0; any_unreduced_ && steps < kLongestWay; ++steps) {
-    const Uses& uses = uses_[v->id];
-    if (uses.count != 1 || (v->def != nullptr && uses.user->parent != v->def->parent)) return false;
-    if (uses.user->kind == ir::OpKind::kSdyShardingConstraint) {
-      return Unreduced(uses.user->result()) != 0;
-    }
-    if (!MayWorkOnParts(uses.user->kind)) return false;
-    v = uses.user->result();
+    const ir::Op* user = uses_.Only(v);
+    if (user == nullptr) return false;
+    if (user->kind == ir::OpKind::kSdyShardingConstraint) return Unreduced(user->result()) != 0;
+    if (!MayWorkOnParts(user->kind)) return false;
+    v = user->result();
   }
   return false;
 }
 
 void Deferral::Walk(const ir::Region& region) {
   for (const ir::Op* op : region.ops) {
-    for (const ir::Value* v : op->operands) {
-      uses_[v->id].user = op;
-      ++uses_[v->id].count;
-    }
     for (const ir::Region* inner : op->regions) Walk(*inner);
     if (op->kind == ir::OpKind::kWhile) FindAccumulators(*op);
   }
@@ -103,7 +97,7 @@ std::optional<Deferral::Accumulator> Deferral::AccumulatorOf(const ir::Op& op,
         if (op.operand(i) == state) return found;
         const ir::Op* scale = op.operand(i)->def;
         if (scale == nullptr || scale->kind != ir::OpKind::kMultiply ||
-            scale->parent != op.parent || uses_[scale->result()->id].count != 1) {
+            scale->parent != op.parent || uses_.Count(scale->result()) != 1) {
           continue;
         }
         if ((scale->operand(0) == state) == (scale->operand(1) == state)) continue;
@@ -126,8 +120,8 @@ void Deferral::FindAccumulators(const ir::Op& loop) {
     const ir::Op* op = next[i]->def;
     const ir::Value* state = body.arguments[i];
     if (op == nullptr || op->parent != &body) continue;
-    if (uses_[next[i]->id].count != 1 || uses_[state->id].count != 1) continue;
-    if (uses_[loop.regions[0]->arguments[i]->id].count != 0) continue;
+    if (uses_.Count(next[i]) != 1 || uses_.Count(state) != 1) continue;
+    if (uses_.Count(loop.regions[0]->arguments[i]) != 0) continue;
     std::optional<Accumulator> found = AccumulatorOf(*op, state);
     if (!found) continue;
     if (op->kind == ir::OpKind::kDynamicUpdateSlice) {
@@ -169,10 +163,8 @@ bool Deferral::MayBeLinear(const ir::Op& op) const {
 }
 
 const ir::Op* Deferral::WaitsFor(const ir::Value* v) const {
-  const Uses& uses = uses_[v->id];
-  const bool may = v->def != nullptr && uses.count == 1 && uses.user->parent == v->def->parent &&
-                   MayBeLinear(*uses.user);
-  return may ? uses.user : nullptr;
+  const ir::Op* user = v->def == nullptr ? nullptr : uses_.Only(v);
+  return user != nullptr && MayBeLinear(*user) ? user : nullptr;
 }
 
 const Deferral::Accumulator* Deferral::FindAccumulator(const ir::Op* op) const {
@@ -182,8 +174,9 @@ const Deferral::Accumulator* Deferral::FindAccumulator(const ir::Op* op) const {
 
 double Deferral::Share(const ir::Value* v) const {
   if (IsForParts(v)) return 0;
-  for (int steps = 0; steps < kLongestWay && MayWait(v); ++steps) {
-    const ir::Op* user = uses_[v->id].user;
+  for (int steps = 0; steps < kLongestWay; ++steps) {
+    const ir::Op* user = WaitsFor(v);
+    if (user == nullptr) break;
     if (const Accumulator* a = FindAccumulator(user)) {
       const bool stacked = user->kind == ir::OpKind::kDynamicUpdateSlice;  // as many bytes
       return stacked ? 1 : 1 / ir::TripCount(*a->loop).value_or(kDefaultTrips);

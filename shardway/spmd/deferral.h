@@ -18,6 +18,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "shardway/ir/module.h"
 #include "shardway/sharding/mesh.h"
+#include "shardway/spmd/uses.h"
 
 namespace shardway::spmd {
 
@@ -25,8 +26,8 @@ using sharding::AxisSet;
 
 class Deferral {
  public:
-  // `unreduced` by Value::id (UnreducedValues), empty for none.
-  explicit Deferral(const ir::Module& module, std::vector<AxisSet> unreduced = {});
+  // `unreduced` by Value::id (UnreducedValues). `uses` are the module's and outlive it.
+  Deferral(const ir::Module& module, const Uses& uses, std::vector<AxisSet> unreduced);
 
   // Whether the only use of `v` is by an operator of the same region that may be done on parts.
   bool MayWait(const ir::Value* v) const { return WaitsFor(v) != nullptr; }
@@ -62,18 +63,14 @@ class Deferral {
   double Share(const ir::Value* v) const;
 
  private:
-  struct Uses {
-    const ir::Op* user = nullptr;  // the last one
-    int count = 0;
-  };
   void Walk(const ir::Region& region);
   void FindAccumulators(const ir::Op& loop);
   // Of an operator that gives the next state, with `state` in front of it; null when it is none.
   std::optional<Accumulator> AccumulatorOf(const ir::Op& op, const ir::Value* state) const;
 
+  const Uses& uses_;
   std::vector<AxisSet> unreduced_;  // by Value::id
   bool any_unreduced_;
-  std::vector<Uses> uses_;  // by Value::id
   absl::flat_hash_map<const ir::Op*, Accumulator> accumulators_;
 };
 

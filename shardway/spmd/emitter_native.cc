@@ -32,7 +32,7 @@ ir::Value* AsOnePiece(ir::Builder& b, ir::Value* x) {
   const bool composed = x->def != nullptr && (x->def->kind == ir::OpKind::kPad ||
                                               x->def->kind == ir::OpKind::kConcatenate);
   if (!composed) return x;
-  return b.Create(ir::OpKind::kOptimizationBarrier, {&x, 1}, {&x->type, 1})->result();
+  return b.Barrier(x);
 }
 
 }  // namespace

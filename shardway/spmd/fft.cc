@@ -43,18 +43,13 @@ struct Plan {
 
 bool IsInverse(const std::string& kind) { return kind == "IFFT" || kind == "IRFFT"; }
 
-ElementType ComplexOf(ElementType element) {
-  if (element == ElementType::kF32) return ElementType::kC64;
-  return element == ElementType::kF64 ? ElementType::kC128 : element;
-}
-
 // The value's type once it is transformed so.
 ir::Type After(ir::Type type, const Transform& t) {
   if (t.kind == "RFFT") {
     type.element = ComplexOf(type.element);
     type.dims[t.dim] = t.length / 2 + 1;
   } else if (t.kind == "IRFFT") {
-    type.element = type.element == ElementType::kC64 ? ElementType::kF32 : ElementType::kF64;
+    type.element = RealOf(type.element);
     type.dims[t.dim] = t.length;
   }
   return type;
@@ -246,12 +241,9 @@ class FftEmitter {
     ir::Value* angle =
         b_.Binary(ir::OpKind::kMultiply, b_.Binary(ir::OpKind::kMultiply, r, b_.Iota(table, 1)),
                   b_.Splat(table, step / static_cast<double>(t.length)));
-    const ElementType real =
-        x->type.element == ElementType::kC64 ? ElementType::kF32 : ElementType::kF64;
-    ir::Value* parts[] = {b_.Convert(b_.Unary(ir::OpKind::kCosine, angle), real),
-                          b_.Convert(b_.Unary(ir::OpKind::kSine, angle), real)};
-    const ir::Type turns = ir::Type::Tensor(x->type.element, table.dims);
-    ir::Value* turn = b_.Create(ir::OpKind::kComplex, parts, {&turns, 1})->result();
+    const ElementType real = RealOf(x->type.element);
+    ir::Value* cosine = b_.Convert(b_.Unary(ir::OpKind::kCosine, angle), real);
+    ir::Value* turn = b_.Complex(cosine, b_.Convert(b_.Unary(ir::OpKind::kSine, angle), real));
     const int64_t at[] = {rank - 2, rank - 1};
     return b_.Binary(ir::OpKind::kMultiply, x, b_.BroadcastInDim(turn, x->type.dims, at));
   }

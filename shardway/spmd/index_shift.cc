@@ -66,7 +66,7 @@ bool IsOneIndex(const GatherDims& dims, const ir::Type& indices) {
 ir::Value* ApartForOneIndex(ir::Builder& b, const GatherDims& dims, const ir::Type& indices,
                             ir::Value* whole) {
   if (!IsOneIndex(dims, indices)) return whole;
-  return b.Create(ir::OpKind::kOptimizationBarrier, {&whole, 1}, {&whole->type, 1})->result();
+  return b.Barrier(whole);
 }
 
 }  // namespace shardway::spmd

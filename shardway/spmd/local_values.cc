@@ -19,28 +19,16 @@ LocalValues::LocalValues(const Program& program, const Rules& rules,
       rules_(rules),
       shardings_(shardings),
       emitter_(emitter),
+      uses_(*program.module),
       hoisting_(emitter.module(), &program.mesh),
       locations_(emitter.module()),
-      locals_(program.module->num_values()),
-      settled_(program.module->num_values()) {
-  std::vector<int> uses(settled_.size());
-  FindSettled(*program.module->main()->body, uses);
-}
+      locals_(program.module->num_values()) {}
 
-void LocalValues::FindSettled(const ir::Region& region, std::vector<int>& uses) {
-  for (const ir::Value* v : region.arguments) settled_[v->id] = v;
-  for (const ir::Op* op : region.ops) {
-    for (const ir::Value* v : op->results) settled_[v->id] = v;
-    for (const ir::Value* v : op->operands) {
-      // A second use takes back what the first has set.
-      const bool unused = uses[v->id]++ == 0;
-      const bool only = unused && op->kind == ir::OpKind::kSdyShardingConstraint &&
-                        v->def != nullptr && v->def->parent == op->parent &&
-                        !program_.annotations.contains(v->id);
-      settled_[v->id] = only ? op->result() : v;
-    }
-    for (const ir::Region* inner : op->regions) FindSettled(*inner, uses);
-  }
+const ir::Op* LocalValues::SettledBy(const ir::Value* v) const {
+  const ir::Op* user = v->def == nullptr ? nullptr : uses_.Only(v);
+  const bool settles = user != nullptr && user->kind == ir::OpKind::kSdyShardingConstraint &&
+                       !program_.annotations.contains(v->id);
+  return settles ? user : nullptr;
 }
 
 namespace {

@@ -14,6 +14,7 @@
 #include "shardway/spmd/emitter.h"
 #include "shardway/spmd/loop_hoisting.h"
 #include "shardway/spmd/propagation.h"
+#include "shardway/spmd/uses.h"
 
 namespace shardway::spmd {
 
@@ -34,16 +35,18 @@ class LocalValues {
   const OpRule& RuleOf(const ir::Op& op) const { return rules_.Of(&op); }
   Emitter& emitter() { return emitter_; }
   LoopHoisting& hoisting() { return hoisting_; }
+  const Uses& uses() const { return uses_; }
 
   // The sharding that propagation decided for `v`, and the type of its shard then.
   const Sharding& Decided(const ir::Value* v) const { return shardings_[v->id]; }
   // The sharding that `v` is made in: the decided one or, where nothing but a sharding_constraint
   // uses it and the user has said nothing of the value itself, what that wants.
-  const Sharding& Wanted(const ir::Value* v) const { return Decided(settled_[v->id]); }
-  // That constraint, or null.
-  const ir::Op* SettledBy(const ir::Value* v) const {
-    return settled_[v->id] == v ? nullptr : settled_[v->id]->def;
+  const Sharding& Wanted(const ir::Value* v) const {
+    const ir::Op* by = SettledBy(v);
+    return Decided(by == nullptr ? v : by->result());
   }
+  // That constraint, or null.
+  const ir::Op* SettledBy(const ir::Value* v) const;
   // Whether `v`, computed under `sharding`, is left so for its users to take as they need: where
   // nobody has said how it is to be, and only gathers lead to what was decided.
   bool MayStay(const ir::Value* v, const Sharding& sharding) const;
@@ -81,8 +84,6 @@ class LocalValues {
   // The result of a cheap source, or of an operator that has fewer bytes to move in its operand,
   // made as it is wanted.
   absl::StatusOr<ir::Value*> Make(const ir::Op& op, const Sharding& want);
-  // `uses`: of each value so far.
-  void FindSettled(const ir::Region& region, std::vector<int>& uses);
   // Operand and result grow apart in Make's operator: what Make would cost, infinite for others.
   double MakeCost(const ir::Value* v, const Sharding& want) const;
   ir::Value* Find(const ir::Value* v, const Sharding& want) const;
@@ -91,11 +92,10 @@ class LocalValues {
   const Rules& rules_;
   const std::vector<Sharding>& shardings_;
   Emitter& emitter_;
+  const Uses uses_;
   LoopHoisting hoisting_;
   ir::Cloner locations_;
   std::vector<Local> locals_;  // by Value::id
-  // By Value::id: the value itself, or the result of the constraint that is its only use.
-  std::vector<const ir::Value*> settled_;
   std::vector<absl::flat_hash_map<std::pair<uint32_t, Sharding>, ir::Value*>> scopes_;
 };
 

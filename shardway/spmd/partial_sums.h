@@ -22,7 +22,8 @@ class PartialSums {
   // `values` outlives it; `shardings` are the propagated ones. `poison` fills the padding of
   // operands (poison.h).
   PartialSums(LocalValues& values, const std::vector<Sharding>& shardings, bool poison)
-      : deferral_(*values.program().module, UnreducedValues(values.program(), shardings)),
+      : deferral_(*values.program().module, values.uses(),
+                  UnreducedValues(values.program(), shardings)),
         values_(values),
         poison_(poison) {}
 

@@ -10,10 +10,6 @@ namespace {
 
 using sharding::CeilDiv;
 
-ElementType RealOf(const ir::Type& type) {
-  return type.element == ElementType::kC64 ? ElementType::kF32 : ElementType::kF64;
-}
-
 std::vector<int64_t> Ending(const ir::Value* x, std::vector<int64_t> ends) {
   std::vector<int64_t> dims(x->type.dims.begin(), x->type.dims.end() - 1);
   dims.insert(dims.end(), ends.begin(), ends.end());
@@ -61,8 +57,6 @@ HaloPlan PairTiles(int64_t pairs, int64_t parts) {
 ir::Value* RealFft::ToPairs(ir::Value* signal) {
   const int rank = signal->type.rank();
   const int64_t count = signal->type.dims[rank - 1] / 2;
-  const ElementType element =
-      signal->type.element == ElementType::kF32 ? ElementType::kC64 : ElementType::kC128;
   ir::Value* both = b_.Reshape(signal, Ending(signal, {count, 2}));
   std::vector<int64_t> from(rank + 1), to(both->type.dims.begin(), both->type.dims.end());
   ir::Value* halves[2];
@@ -71,15 +65,14 @@ ir::Value* RealFft::ToPairs(ir::Value* signal) {
     to[rank] = i + 1;
     halves[i] = b_.Reshape(b_.Slice(both, from, to), Ending(signal, {count}));
   }
-  const ir::Type type = ir::Type::Tensor(element, halves[0]->type.dims);
-  return b_.Create(ir::OpKind::kComplex, halves, {&type, 1})->result();
+  return b_.Complex(halves[0], halves[1]);
 }
 
 ir::Value* RealFft::FromPairs(ir::Value* pairs) {
   const int rank = pairs->type.rank();
   const int64_t count = pairs->type.dims[rank - 1];
-  ir::Value* halves[] = {b_.Reshape(Half(ir::OpKind::kReal, pairs), Ending(pairs, {count, 1})),
-                         b_.Reshape(Half(ir::OpKind::kImag, pairs), Ending(pairs, {count, 1}))};
+  ir::Value* halves[] = {b_.Reshape(b_.Real(pairs), Ending(pairs, {count, 1})),
+                         b_.Reshape(b_.Imag(pairs), Ending(pairs, {count, 1}))};
   return b_.Reshape(b_.Concatenate(halves, rank), Ending(pairs, {2 * count}));
 }
 
@@ -91,10 +84,8 @@ ir::Value* RealFft::Spectrum(ir::Value* transform) {
   // X[M] is Re Z[0] - Im Z[0], which the first part has.
   const std::vector<int64_t> from(last + 1);
   ir::Value* first = b_.Slice(transform, from, Ending(transform, {1}));
-  ir::Value* real = b_.Binary(ir::OpKind::kSubtract, Half(ir::OpKind::kReal, first),
-                              Half(ir::OpKind::kImag, first));
-  ir::Value* parts_of_end[] = {real, b_.SplatInt(real->type, 0)};
-  ir::Value* end = b_.Create(ir::OpKind::kComplex, parts_of_end, {&first->type, 1})->result();
+  ir::Value* real = b_.Binary(ir::OpKind::kSubtract, b_.Real(first), b_.Imag(first));
+  ir::Value* end = b_.Complex(real, b_.SplatInt(real->type, 0));
   ir::Value* sources[] = {spectrum, end};
   return EmitHalo(e_, SpectrumTiles(pairs_, parts()), sources, last, axes_, nullptr);
 }
@@ -108,17 +99,12 @@ ir::Value* RealFft::FromSpectrum(ir::Value* spectrum) {
   ir::Value* is_first = b_.Compare("EQ", Numbers(), b_.SplatInt(Numbers()->type, 0));
   const int64_t along[] = {last};
   auto real_first = [&](ir::Value* x) {
-    ir::Value* halves[] = {Half(ir::OpKind::kReal, x), nullptr};
-    halves[1] = b_.Select(b_.BroadcastInDim(is_first, x->type.dims, along),
-                          b_.SplatInt(halves[0]->type, 0), Half(ir::OpKind::kImag, x));
-    return b_.Create(ir::OpKind::kComplex, halves, {&x->type, 1})->result();
+    ir::Value* real = b_.Real(x);
+    ir::Value* imag = b_.Select(b_.BroadcastInDim(is_first, x->type.dims, along),
+                                b_.SplatInt(real->type, 0), b_.Imag(x));
+    return b_.Complex(real, imag);
   };
   return Join(real_first(here), real_first(Mirrored(there)), /*forward=*/false);
-}
-
-ir::Value* RealFft::Half(ir::OpKind kind, ir::Value* x) {
-  const ir::Type type = ir::Type::Tensor(RealOf(x->type), x->type.dims);
-  return b_.Create(kind, {&x, 1}, {&type, 1})->result();
 }
 
 ir::Value* RealFft::Mirrored(ir::Value* window) {
@@ -126,13 +112,12 @@ ir::Value* RealFft::Mirrored(ir::Value* window) {
   ir::Set(attributes, "dimensions", std::vector<int64_t>{window->type.rank() - 1});
   window = b_.Create(ir::OpKind::kReverse, {&window, 1}, {&window->type, 1}, std::move(attributes))
                ->result();
-  ir::Value* halves[] = {Half(ir::OpKind::kReal, window),
-                         b_.Unary(ir::OpKind::kNegate, Half(ir::OpKind::kImag, window))};
-  return b_.Create(ir::OpKind::kComplex, halves, {&window->type, 1})->result();
+  ir::Value* real = b_.Real(window);
+  return b_.Complex(real, b_.Unary(ir::OpKind::kNegate, b_.Imag(window)));
 }
 
 ir::Value* RealFft::Join(ir::Value* a, ir::Value* b, bool forward) {
-  const ElementType real = RealOf(a->type);
+  const ElementType real = RealOf(a->type.element);
   const ir::Type table = ir::Type::Tensor(ElementType::kF64, {pairs_ / parts()});
   ir::Value* angle = b_.Binary(ir::OpKind::kMultiply, b_.Convert(Numbers(), ElementType::kF64),
                                b_.Splat(table, std::numbers::pi / static_cast<double>(pairs_)));
@@ -141,8 +126,7 @@ ir::Value* RealFft::Join(ir::Value* a, ir::Value* b, bool forward) {
   ir::Value* halves[] = {
       b_.Convert(b_.Unary(ir::OpKind::kNegate, b_.Unary(ir::OpKind::kSine, angle)), real),
       b_.Convert(forward ? b_.Unary(ir::OpKind::kNegate, cosine) : cosine, real)};
-  const ir::Type turns = ir::Type::Tensor(a->type.element, table.dims);
-  ir::Value* turn = b_.Create(ir::OpKind::kComplex, halves, {&turns, 1})->result();
+  ir::Value* turn = b_.Complex(halves[0], halves[1]);
   const int64_t along[] = {a->type.rank() - 1};
   turn = b_.BroadcastInDim(turn, a->type.dims, along);
   ir::Value* sum = b_.Binary(ir::OpKind::kAdd, a, b);

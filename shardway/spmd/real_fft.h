@@ -35,8 +35,6 @@ class RealFft {
 
  private:
   int64_t parts() const { return e_.mesh().SizeOf(axes_); }
-  // The real or imaginary parts.
-  ir::Value* Half(ir::OpKind kind, ir::Value* x);
   // For each k of this part the element at M - k: the conjugate of the window's, in reverse.
   ir::Value* Mirrored(ir::Value* window);
   // (a + b) / 2 + (a - b) / 2 · turn, where turn is ∓i exp(∓iθ).

@@ -77,7 +77,7 @@ ir::Value* ApartFromFactor(ir::Builder& b, ir::Value* x, int64_t tile) {
   const bool forgets = tile == 1 && x->type.rank() == 1 && IsInteger(x->type.element) &&
                        x->def != nullptr && x->def->kind == ir::OpKind::kMultiply;
   if (!forgets) return x;
-  return b.Create(ir::OpKind::kOptimizationBarrier, {&x, 1}, {&x->type, 1})->result();
+  return b.Barrier(x);
 }
 
 }  // namespace

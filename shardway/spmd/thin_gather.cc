@@ -18,16 +18,12 @@ namespace {
 // Complex numbers have no bits of their own: their halves side by side.
 ir::Value* GatherHalves(Emitter& e, ir::Value* tile, int dim, int64_t rows, const AxisList& axes) {
   ir::Builder& b = e.b();
-  const ElementType real =
-      tile->type.element == ElementType::kC64 ? ElementType::kF32 : ElementType::kF64;
-  const ir::Type half = ir::Type::Tensor(real, tile->type.dims);
-  ir::Value* halves[] = {b.Create(ir::OpKind::kReal, {&tile, 1}, {&half, 1})->result(),
-                         b.Create(ir::OpKind::kImag, {&tile, 1}, {&half, 1})->result()};
+  const ElementType real = RealOf(tile->type.element);
+  ir::Value* halves[] = {b.Real(tile), b.Imag(tile)};
   ir::Value* all = ThinGather(e, Pack(b, halves), dim + 1, rows, axes);
   const std::vector<ElementType> elements = {real, real};
-  std::vector<ir::Value*> gathered = Unpack(b, all, 0, elements);
-  const ir::Type type = ir::Type::Tensor(tile->type.element, gathered[0]->type.dims);
-  return b.Create(ir::OpKind::kComplex, gathered, {&type, 1})->result();
+  const std::vector<ir::Value*> gathered = Unpack(b, all, 0, elements);
+  return b.Complex(gathered[0], gathered[1]);
 }
 
 }  // namespace
