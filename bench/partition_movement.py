@@ -80,6 +80,7 @@ def windows() -> list[Program]:
             kernel=P(None, None, "x"),
         ),
         conv("conv_spatial", P(None, "x"), P(None, "x"), halo * 7 / 8),
+        conv("conv_whole", P(), P(None, "x"), 0),
         conv("conv_spatial_2d", P(None, "x", "y"), P(None, "x", "y"), 0, YX),
         conv("conv_strided", P(None, "x"), P(None, "x"), halo / 2 * 7 / 8, strides=(2, 2)),
         conv("conv_dilated", P(None, "x"), P(None, "x"), 2 * halo * 7 / 8, rhs_dilation=(2, 2)),
@@ -196,6 +197,7 @@ def movements() -> list[Program]:
         moves("slice_strided", lambda a: a[::2], (n, n), P("x"), P("x"), LINE),
         moves("slice_to_one", lambda a: a[0:8], (n, n), P("x"), P(), LINE),
         moves("pad", pad, (n, n), P("x"), P("x"), LINE, minus(pad)),
+        moves("pad_whole", pad, (n, n), P(), P("x"), LINE, minus(pad)),
         moves(
             "pad_interior",
             lambda a: lax.pad(a, jnp.array(-1, a.dtype), ((0, 1, 1), (0, 0, 0))),
@@ -221,6 +223,7 @@ def movements() -> list[Program]:
             LINE,
         ),
         moves("reverse", lambda a: jnp.flip(a, 0), (n, n), P("x"), P("x"), LINE),
+        moves("reverse_whole", lambda a: jnp.flip(a, 0), (n, n), P(), P("x"), LINE),
         moves("roll", lambda a: jnp.roll(a, 3, axis=0), (n, n), P("x"), P("x"), LINE),
         moves("transpose", lambda a: a.T, (n, n), P("x"), P("x"), LINE),
         moves("transpose_free", lambda a: a.T, (n, n), P("x", "y"), P("y", "x")),

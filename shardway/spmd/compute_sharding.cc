@@ -47,14 +47,17 @@ class Chooser {
     FindLoops();
   }
 
-  FactorAxes Choose() {
+  ComputeSharding Choose() {
     FactorAxes axes(rule_.factors.size());
     std::vector<size_t> order(tensors_.size());
     std::iota(order.begin(), order.end(), 0);
     bool agreed = true;
     for (size_t t : order) agreed &= Merge(t, axes);
     Normalize(axes);
-    if (agreed && Free(axes)) return axes;
+    if (agreed && Free(axes)) {
+      const double cost = Cost(axes);
+      return {std::move(axes), cost};
+    }
     // Largest tensors first: moving them costs most.
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return Bytes(tensors_[a]) > Bytes(tensors_[b]); });
@@ -101,7 +104,7 @@ class Chooser {
       Merge(order[seed], alone);
       consider(std::move(alone));
     }
-    return best;
+    return {std::move(best), best_cost};
   }
 
  private:
@@ -276,6 +279,7 @@ class Chooser {
     if (op_.kind == ir::OpKind::kReshape) return 0;
     double elements = 1;
     for (size_t f = 0; f < axes.size(); ++f) {
+      if (rule_.factors[f].cut_for >= 0) continue;  // counted with its window
       elements *=
           static_cast<double>(sharding::CeilDiv(rule_.factors[f].size, mesh_.SizeOf(axes[f])));
     }
@@ -288,9 +292,22 @@ class Chooser {
       if (!t.type->is_tensor() || !IsTouched(t)) continue;
       const Sharding here = FromFactors(rule_, *t.factors, axes, mesh_);
       largest =
-          std::max(largest, static_cast<double>(LocalType(*t.type, here, mesh_).num_elements()));
+          std::max(largest, static_cast<double>(LocalType(*t.type, here, mesh_).num_elements()) /
+                                PartsCut(t, axes));
     }
     return kBytesPerElement * largest;
+  }
+
+  // Of what a device holds it touches one of so many parts.
+  double PartsCut(const Tensor& t, const FactorAxes& axes) const {
+    double parts = 1;
+    for (const auto& factors : *t.factors) {
+      for (int f : factors) {
+        if (f != rule_.WindowOf(f))
+          parts *= static_cast<double>(mesh_.SizeOf(axes[rule_.WindowOf(f)]));
+      }
+    }
+    return parts;
   }
 
   // Of what is only looked into, or written into, most elements are left as they are.
@@ -335,10 +352,10 @@ AxisSet PendingAxes(const OpRule& rule, const FactorAxes& axes) {
   return pending;
 }
 
-FactorAxes ChooseComputeSharding(const ir::Op& op, const OpRule& rule,
-                                 const std::vector<Sharding>& operands,
-                                 const std::vector<Sharding>& results, const Liveness& live,
-                                 const Mesh& mesh, const AboutValues& values, double share) {
+ComputeSharding ChooseComputeSharding(const ir::Op& op, const OpRule& rule,
+                                      const std::vector<Sharding>& operands,
+                                      const std::vector<Sharding>& results, const Liveness& live,
+                                      const Mesh& mesh, const AboutValues& values, double share) {
   return Chooser(op, rule, operands, results, live, mesh, values, share).Choose();
 }
 

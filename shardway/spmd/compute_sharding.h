@@ -28,10 +28,15 @@ struct AboutValues {
 // plus the work. `share`: how often partial results are combined for each time they are computed
 // (less than 1 where a loop sums them up). A result that nobody uses (`live`) is wanted as it
 // comes.
-FactorAxes ChooseComputeSharding(const ir::Op& op, const OpRule& rule,
-                                 const std::vector<Sharding>& operands,
-                                 const std::vector<Sharding>& results, const Liveness& live,
-                                 const Mesh& mesh, const AboutValues& values, double share = 1);
+struct ComputeSharding {
+  FactorAxes axes;
+  double cost = 0;
+};
+ComputeSharding ChooseComputeSharding(const ir::Op& op, const OpRule& rule,
+                                      const std::vector<Sharding>& operands,
+                                      const std::vector<Sharding>& results, const Liveness& live,
+                                      const Mesh& mesh, const AboutValues& values,
+                                      double share = 1);
 
 // The axes of all split reduction factors.
 AxisSet PendingAxes(const OpRule& rule, const FactorAxes& axes);

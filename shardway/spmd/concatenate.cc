@@ -36,7 +36,7 @@ int64_t LimitOf(const ir::Op& op, size_t i) {
                              : op.operands[i]->type.dims[op.Int("dimension")];
 }
 
-HaloPlan PlanConcatenate(const ir::Op& op, int64_t parts) {
+HaloPlan PlanConcatenate(const ir::Op& op, const OpRule& rule, int64_t parts) {
   const int64_t dim = op.Int("dimension");
   const int64_t tile = sharding::CeilDiv(op.result()->type.dims[dim], parts);
   HaloNeeds needs;
@@ -48,7 +48,8 @@ HaloPlan PlanConcatenate(const ir::Op& op, int64_t parts) {
   for (size_t i = 0; i < op.operands.size(); ++i) {
     const ir::Value* v = op.operands[i];
     const int source = sources.emplace(v, static_cast<int>(i)).first->second;
-    tiles.push_back(HeldWhole(v, dim) ? kHeldWhole : sharding::CeilDiv(v->type.dims[dim], parts));
+    const bool whole = rule.operands[i][dim] != rule.results[0][dim];
+    tiles.push_back(whole ? kHeldWhole : sharding::CeilDiv(v->type.dims[dim], parts));
     const int64_t start = StartOf(op, i);
     const int64_t length = LimitOf(op, i) - start;
     for (int64_t p = 0; p < parts; ++p) {
@@ -106,7 +107,8 @@ OpRule ConcatenateRule(const ir::Op& op) {
   const int64_t dim = op.Int("dimension");
   const ir::Type& type = op.result()->type;
   TensorFactors result = rule.NewTensor(type);
-  rule.factors[result[dim][0]].window = true;
+  Factor& window = rule.factors[result[dim][0]];
+  window.window = window.cuts = true;
   for (const ir::Value* v : op.operands) {
     rule.operands.push_back(result);
     if (HeldWhole(v, dim)) {
@@ -126,16 +128,16 @@ double ConcatenateExchange(const ir::Op& op, const OpRule& rule, const FactorAxe
   row.dims[dim] = 1;
   const AxisList& split = axes[result[dim][0]];
   return mesh.Price(sharding::ToSet(split)) *
-         PlanConcatenate(op, mesh.SizeOf(split)).Cost(static_cast<double>(row.num_bytes()));
+         PlanConcatenate(op, rule, mesh.SizeOf(split)).Cost(static_cast<double>(row.num_bytes()));
 }
 
 LocalResults EmitConcatenate(LocalOp& local) {
   const int64_t dim = local.op.Int("dimension");
   const int f = local.rule.results[0][dim][0];
   if (!local.axes[f].empty()) {
-    return std::vector<ir::Value*>{EmitHalo(local.e, PlanConcatenate(local.op, local.parts(f)),
-                                            local.operands, static_cast<int>(dim), local.axes[f],
-                                            nullptr)};
+    return std::vector<ir::Value*>{
+        EmitHalo(local.e, PlanConcatenate(local.op, local.rule, local.parts(f)), local.operands,
+                 static_cast<int>(dim), local.axes[f], nullptr)};
   }
   if (!IsRearrangement(local.op)) return EmitAsIs(local);
   std::vector<ir::Value*> stretches;

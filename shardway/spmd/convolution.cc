@@ -124,6 +124,7 @@ OpRule ConvolutionRule(const ir::Op& op) {
     const int f = s.contracts ? rule.AddWindow(s.window.result, Kind::kReduction)
                   : s.moves   ? rule.AddWindow(s.window.result)
                               : rule.AddFactor(s.window.result);
+    rule.factors[f].cuts = rule.factors[f].window && !s.contracts;
     image[s.image] = {f};
     kernel[s.kernel] = {s.contracts ? f : whole(s.window.window)};
     result[s.result] = {s.contracts ? whole(s.window.window) : f};

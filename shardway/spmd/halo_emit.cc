@@ -271,7 +271,21 @@ class HaloEmitter {
       }
       x = SliceAt(x, starts_, plan_.width);
     }
-    return fill_ == nullptr || (same && FilledAlready(*same)) ? x : Fill(x);
+    if (fill_ == nullptr || (same && FilledAlready(*same))) return x;
+    return !same && PaddedAlready(before, total) ? x : Fill(x);
+  }
+
+  // Whether all that no piece covers lies beyond the run, where Pad has put the fill; it is `total`
+  // long, and `before` were put in front.
+  bool PaddedAlready(int64_t before, int64_t total) const {
+    for (int p = 0; p < plan_.parts; ++p) {
+      const auto [from, limit] = cover_[p];
+      if (from >= limit) return false;
+      const int64_t start = *starts_[p] - before;
+      if ((from > 0 && start + from > 0) || (limit < plan_.width && start + limit < total))
+        return false;
+    }
+    return true;
   }
 
   // Whether the uncovered ends are zeros that a permute gave or a pad made, and zero is the fill.

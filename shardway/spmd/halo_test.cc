@@ -13,6 +13,8 @@
 namespace shardway::spmd {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -185,6 +187,47 @@ TEST(Slice, ThinsOutBeforeItJoins) {
               ElementsAre(HasSubstr("f32[1,4] shift -1")));
   EXPECT_THAT(p.Text(Backend::kFfi),
               HasSubstr("(tensor<3x4xf32>, tensor<1x4xf32>) -> tensor<4x4xf32>"));
+}
+
+// ---- of tensors that every device holds whole ----
+
+TEST(CutWhole, APartOfASliceIsASlice) {
+  Shift p;
+  ir::Value* x = p.Argument({16, 4}, Sharding{{{}, {}}});
+  EXPECT_THAT(p.Sent(p.b.Slice(x, {3, 0}, {15, 4})), IsEmpty());
+  EXPECT_THAT(p.Text(Backend::kFfi), HasSubstr("dynamic_slice"));
+}
+
+TEST(CutWhole, APartOfAPadIsASliceOfThePad) {
+  Shift p;
+  ir::Value* x = p.Argument({15, 4}, Sharding{{{}, {}}});
+  ir::Value* one = p.b.Splat(ir::Type::Scalar(ElementType::kF32), 1);
+  EXPECT_THAT(p.Sent(p.b.Pad(x, one, {2, 0}, {3, 0})), IsEmpty());
+  // What lies beyond the end is padded, not masked.
+  EXPECT_THAT(p.Text(Backend::kFfi), AllOf(HasSubstr("dynamic_slice"), Not(HasSubstr("select"))));
+}
+
+TEST(CutWhole, AReversedPartComesFromTheOtherEnd) {
+  Shift p;
+  ir::Value* x = p.Argument({16, 4}, Sharding{{{}, {}}});
+  EXPECT_THAT(p.Sent(p.Reverse(x, 0)), IsEmpty());
+  EXPECT_THAT(p.Text(Backend::kFfi), HasSubstr("(tensor<4x4xf32>) -> tensor<4x4xf32>"));
+}
+
+// Of two operands one is split: only its tiles travel.
+TEST(CutWhole, OnlyTilesOfSplitOperandsTravel) {
+  Shift p;
+  ir::Value* x = p.Argument({4, 4}, Sharding{{kY, {}}});
+  ir::Value* y = p.Argument({12, 4}, Sharding{{{}, {}}});
+  EXPECT_THAT(p.Sent(p.b.Concatenate({x, y}, 0)), Each(HasSubstr("f32[1,4]")));
+}
+
+// The operand has another split, and whole it would have to be gathered first.
+TEST(CutWhole, NothingIsGatheredToBeCut) {
+  Shift p;
+  ir::Value* x = p.Argument({16, 64}, Sharding{{{}, kY}});
+  ir::Value* zero = p.b.Splat(ir::Type::Scalar(ElementType::kF32), 0);
+  EXPECT_THAT(p.Sent(p.b.Pad(x, zero, {1, 0}, {1, 0})), ElementsAre(HasSubstr("all_to_all")));
 }
 
 TEST(Slice, SendsNothingWhereTilesStay) {

@@ -18,6 +18,8 @@
 // may differ in size (the factor has the result's). Its room says what the exchange costs.
 //
 //   slice, pad, convolution  [s] → [s]          s is a window
+//
+// Where the operand is whole on every device there is nothing to exchange: see cut_whole.h.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +43,10 @@ struct Factor {
   // Of an operator that we do not know, whose sum cannot be told from its padding: may only be
   // split where all parts are full.
   bool even = false;
+  // Of a window: its room can cut the parts out of an operand that every device holds whole.
+  bool cuts = false;
+  // In such an operand, in the window's place: that window (cut_whole.h).
+  int cut_for = -1;
 };
 
 // Per dimension: its factors, major to minor. A dimension without factors is of size 1.
@@ -62,6 +68,11 @@ struct OpRule {
   int AddWindow(int64_t size, Factor::Kind kind = Factor::Kind::kPassThrough) {
     factors.push_back({size, kind, /*window=*/true});
     return static_cast<int>(factors.size()) - 1;
+  }
+  // The window that `factor`, the only one of an operand's dimension, stands for; itself for
+  // others.
+  int WindowOf(int factor) const {
+    return factors[factor].cut_for < 0 ? factor : factors[factor].cut_for;
   }
   // Whether parts must exchange edges when the factors are split so.
   bool Exchanges(const FactorAxes& axes, const Mesh& mesh) const;

@@ -1,5 +1,6 @@
 #include "shardway/spmd/partitioner.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -10,6 +11,7 @@
 #include "shardway/spmd/combine_neighbours.h"
 #include "shardway/spmd/compute_sharding.h"
 #include "shardway/spmd/control_flow.h"
+#include "shardway/spmd/cut_whole.h"
 #include "shardway/spmd/hoist_collectives.h"
 #include "shardway/spmd/island_steps.h"
 #include "shardway/spmd/liveness.h"
@@ -201,7 +203,6 @@ class Partitioner {
   absl::Status Plain(const ir::Op& op) {
     SHARDWAY_ASSIGN_OR_RETURN(const bool on_parts, sums_.OnParts(op));
     if (on_parts) return absl::OkStatus();
-    const OpRule& rule = values_.RuleOf(op);
     std::vector<Sharding> have, want;
     for (const ir::Value* v : op.operands) {
       const bool made = v->def != nullptr && IsCheapSource(*v->def);
@@ -215,9 +216,23 @@ class Partitioner {
     const auto may_stay = [&](size_t i, const Sharding& here) {
       return values_.MayStay(op.result(i), here);
     };
-    const FactorAxes axes =
-        ChooseComputeSharding(op, rule, have, want, live_, program_.mesh, {operand_cost, may_stay},
-                              op.results.empty() ? 1 : sums_.Share(op.result()));
+    const double share = op.results.empty() ? 1 : sums_.Share(op.result());
+    const auto choose = [&](const OpRule& rule) {
+      return ChooseComputeSharding(op, rule, have, want, live_, program_.mesh,
+                                   {operand_cost, may_stay}, share);
+    };
+    const OpRule& plain = values_.RuleOf(op);
+    ComputeSharding chosen = choose(plain);
+    std::optional<OpRule> cut = CutWhole(op, plain, have, want);
+    if (cut) {
+      if (ComputeSharding other = choose(*cut); other.cost < chosen.cost) {
+        chosen = std::move(other);
+      } else {
+        cut.reset();
+      }
+    }
+    const OpRule& rule = cut ? *cut : plain;
+    const FactorAxes& axes = chosen.axes;
     LocalOp local{op, rule, axes, {}, {}, {}, {}, want, emitter_};
     if (!op.results.empty()) local.manual = program_.manual_of(op.result());
     for (size_t i = 0; i < op.operands.size(); ++i) {

@@ -92,7 +92,9 @@ LocalResults EmitScan(LocalOp& local, int dim, bool forward) {
 OpRule ReduceWindowRule(const ir::Op& op) {
   OpRule rule;
   const size_t n = op.results.size();
-  const auto [operand, result] = AddWindowFactors(rule, op, ReduceWindows(op));
+  const Windows windows = ReduceWindows(op);
+  const auto [operand, result] = AddWindowFactors(rule, op, windows);
+  if (const auto dim = ScanDimension(windows)) rule.factors[operand[*dim][0]].cuts = false;
   rule.operands.assign(n, operand);
   rule.operands.resize(2 * n);
   rule.results.assign(n, result);

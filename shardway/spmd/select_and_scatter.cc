@@ -4,6 +4,7 @@
 // sent) has none and so never is selected, whatever the comparison makes of its value; then the
 // sources are scattered there, in their order, and the part keeps its tile.
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "shardway/base/status_macros.h"
@@ -42,7 +43,8 @@ struct Plan {
   int64_t after = 0;
 };
 
-Plan PlanDim(const Dim& dim, int64_t parts) {
+// `whole`: those of the operand and the sources that every device holds whole.
+Plan PlanDim(const Dim& dim, int64_t parts, const std::array<bool, 2>& whole) {
   Plan plan;
   plan.tile = sharding::CeilDiv(dim.size, parts);
   HaloNeeds operand, sources;
@@ -83,10 +85,16 @@ Plan PlanDim(const Dim& dim, int64_t parts) {
   for (auto& offset : plan.offset) {
     if (offset) *offset += plan.before;
   }
-  const int64_t source_tile = sharding::CeilDiv(dim.sources, parts);
-  plan.operand = PlanHalo(operand, {&plan.tile, 1});
+  const int64_t tile = whole[0] ? kHeldWhole : plan.tile;
+  const int64_t source_tile = whole[1] ? kHeldWhole : sharding::CeilDiv(dim.sources, parts);
+  plan.operand = PlanHalo(operand, {&tile, 1});
   plan.sources = PlanHalo(sources, {&source_tile, 1});
   return plan;
+}
+
+// Of dimension `d`, whose window is factor `f` of the result.
+Plan PlanDim(const ir::Op& op, const OpRule& rule, int d, int f, int64_t parts) {
+  return PlanDim(DimOf(op, d), parts, {rule.operands[0][d][0] != f, rule.operands[1][d][0] != f});
 }
 
 ir::Value* KeepTile(Emitter& e, ir::Value* x, ir::Value* init, const Plan& plan, int dim,
@@ -203,6 +211,7 @@ OpRule SelectAndScatterRule(const ir::Op& op) {
       sources[d] = {rule.AddFactor(dim.sources, Kind::kReplicated)};
     } else {
       operand[d] = sources[d] = {dim.moves() ? rule.AddWindow(dim.size) : rule.AddFactor(dim.size)};
+      rule.factors.back().cuts = dim.moves();
     }
   }
   rule.operands = {operand, std::move(sources), {}};
@@ -219,9 +228,9 @@ double SelectAndScatterExchange(const ir::Op& op, const OpRule& rule, const Fact
     local[i] = sharding::LocalType(op.operand(i)->type, split, mesh);
   }
   for (int d = 0; d < local[0].rank(); ++d) {
-    const int f = rule.operands[0][d][0];
+    const int f = rule.results[0][d][0];
     if (!rule.factors[f].window || axes[f].empty()) continue;
-    const Plan plan = PlanDim(DimOf(op, d), mesh.SizeOf(axes[f]));
+    const Plan plan = PlanDim(op, rule, d, f, mesh.SizeOf(axes[f]));
     for (int i = 0; i < 2; ++i) {
       const HaloPlan& halo = i == 0 ? plan.operand : plan.sources;
       local[i].dims[d] = 1;
@@ -240,10 +249,11 @@ LocalResults EmitSelectAndScatter(LocalOp& local) {
   std::vector<int64_t> padding = local.op.IntList("padding");
   padding.resize(2 * rank, 0);
   std::vector<std::optional<Plan>> plans(rank);
-  auto axes_of = [&](int d) -> const AxisList& { return local.axes[local.rule.operands[0][d][0]]; };
+  auto axes_of = [&](int d) -> const AxisList& { return local.axes[local.rule.results[0][d][0]]; };
   for (int d = 0; d < rank; ++d) {
-    if (!local.rule.factors[local.rule.operands[0][d][0]].window || axes_of(d).empty()) continue;
-    plans[d] = PlanDim(DimOf(local.op, d), e.mesh().SizeOf(axes_of(d)));
+    const int f = local.rule.results[0][d][0];
+    if (!local.rule.factors[f].window || axes_of(d).empty()) continue;
+    plans[d] = PlanDim(local.op, local.rule, d, f, local.parts(f));
     const HaloPlan* halos[] = {&plans[d]->operand, &plans[d]->sources};
     for (int i = 0; i < 2; ++i) {
       local.operands[i] =

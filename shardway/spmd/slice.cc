@@ -45,7 +45,8 @@ LocalResults EmitSlice(LocalOp& local) {
       starts[d] = 0;
       strides[d] = 1;
     }
-    if (!local.operand_shardings[0].dims[d].empty()) limits[d] = fetched.value->type.dims[d];
+    if (fetched.dims[d] || !local.operand_shardings[0].dims[d].empty())
+      limits[d] = fetched.value->type.dims[d];
   }
   ir::Set(attributes, "start_indices", std::move(starts));
   ir::Set(attributes, "limit_indices", std::move(limits));

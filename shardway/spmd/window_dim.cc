@@ -5,7 +5,7 @@
 #include "shardway/spmd/part_values.h"
 
 namespace shardway::spmd {
-LocalWindow PlanWindow(const WindowDim& dim, int64_t parts) {
+LocalWindow PlanWindow(const WindowDim& dim, int64_t parts, bool whole) {
   const int64_t tile = sharding::CeilDiv(dim.result, parts);
   LocalWindow local;
   local.extent = (tile - 1) * dim.stride + dim.reach();
@@ -30,7 +30,7 @@ LocalWindow PlanWindow(const WindowDim& dim, int64_t parts) {
     local.high = local.extent - local.low - ((needs.width - 1) * dim.base_dilation + 1);
     local.phases.clear();
   }
-  const int64_t tiles[] = {sharding::CeilDiv(dim.size, parts)};
+  const int64_t tiles[] = {whole ? kHeldWhole : sharding::CeilDiv(dim.size, parts)};
   local.halo = PlanHalo(needs, tiles);
   return local;
 }

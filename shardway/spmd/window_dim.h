@@ -41,8 +41,8 @@ struct LocalWindow {
   int64_t extent = 0;  // what the tile's windows reach over, holes counted
 };
 
-// Operand and result split over `parts`.
-LocalWindow PlanWindow(const WindowDim& dim, int64_t parts);
+// Result split over `parts`, and the operand too unless it is `whole` on every device.
+LocalWindow PlanWindow(const WindowDim& dim, int64_t parts, bool whole = false);
 
 // `x` as EmitHalo gave it for `local.halo`: unchanged where `phases` is empty, otherwise with its
 // holes written out as `fill`, cut so that neither dilation nor padding is left to do.

@@ -3,8 +3,12 @@
 namespace shardway::spmd {
 namespace {
 
-bool Split(const OpRule& rule, const TensorFactors& tensor, size_t d, const FactorAxes& axes) {
-  return tensor[d].size() == 1 && rule.factors[tensor[d][0]].window && !axes[tensor[d][0]].empty();
+// The factor of a window over dimension `d` whose results are split; none where they are not.
+std::optional<int> SplitWindow(const OpRule& rule, const TensorFactors& tensor, size_t d,
+                               const FactorAxes& axes) {
+  if (tensor[d].size() != 1) return std::nullopt;
+  const int f = rule.WindowOf(tensor[d][0]);
+  return rule.factors[f].window && !axes[f].empty() ? std::optional<int>(f) : std::nullopt;
 }
 
 }  // namespace
@@ -16,6 +20,7 @@ WindowFactors AddWindowFactors(OpRule& rule, const ir::Op& op, const Windows& wi
   for (int d = 0; d < from.rank(); ++d) {
     if (windows[d]) {
       factors.operand[d] = factors.result[d] = {rule.AddWindow(to.dims[d])};
+      rule.factors.back().cuts = true;
     } else if (from.dims[d] == to.dims[d]) {
       factors.operand[d] = factors.result[d] = {rule.AddFactor(from.dims[d])};
     } else {
@@ -31,11 +36,12 @@ double ExchangeCost(const ir::Type& operand, const TensorFactors& tensor, const 
   double cost = 0;
   ir::Type local = sharding::LocalType(operand, FromFactors(rule, tensor, axes, mesh), mesh);
   for (size_t d = 0; d < windows.size(); ++d) {
-    if (!windows[d] || !Split(rule, tensor, d, axes)) continue;
-    const LocalWindow plan = PlanWindow(*windows[d], mesh.SizeOf(axes[tensor[d][0]]));
+    const auto f = SplitWindow(rule, tensor, d, axes);
+    if (!windows[d] || !f) continue;
+    const LocalWindow plan = PlanWindow(*windows[d], mesh.SizeOf(axes[*f]), tensor[d][0] != *f);
     ir::Type row = local;
     row.dims[d] = 1;
-    cost += mesh.Price(sharding::ToSet(axes[tensor[d][0]])) *
+    cost += mesh.Price(sharding::ToSet(axes[*f])) *
             plan.halo.Cost(static_cast<double>(row.num_bytes()));
     local.dims[d] = plan.phases.empty() ? plan.halo.width : plan.extent;
   }
@@ -48,10 +54,10 @@ Fetched FetchWindows(const LocalOp& local, int index, const Windows& windows, ir
   fetched.dims.resize(windows.size());
   const TensorFactors& tensor = local.rule.operands[index];
   for (size_t d = 0; d < windows.size(); ++d) {
-    if (!windows[d] || !Split(local.rule, tensor, d, local.axes)) continue;
-    const int f = tensor[d][0];
-    const AxisList& axes = local.axes[f];
-    LocalWindow plan = PlanWindow(*windows[d], local.parts(f));
+    const auto f = SplitWindow(local.rule, tensor, d, local.axes);
+    if (!windows[d] || !f) continue;
+    const AxisList& axes = local.axes[*f];
+    LocalWindow plan = PlanWindow(*windows[d], local.parts(*f), tensor[d][0] != *f);
     const int dim = static_cast<int>(d);
     ir::Value* x = EmitHalo(local.e, plan.halo, {&fetched.value, 1}, dim, axes, fill,
                             strided ? windows[d]->stride : 1);

@@ -163,10 +163,8 @@ TEST(Convolution, BatchGroupsSplitWithTheirResults) {
   EXPECT_THAT(p.Text(Backend::kFfi), HasSubstr("batch_group_count = 1"));
 }
 
-TEST(SelectAndScatter, TakesTheWindowsThatTouchItsTile) {
-  Window p;
-  ir::Value* x = p.Argument({16, 4}, Sharding{{kY, {}}});
-  ir::Value* sources = p.Argument({14, 4}, Sharding{{kY, {}}});
+// Of windows of three.
+ir::Value* SelectAndScatter(Window& p, ir::Value* x, ir::Value* sources) {
   ir::AttrDict attributes;
   ir::Set(attributes, "window_dimensions", Ints{3, 1});
   ir::Set(attributes, "window_strides", Ints{1, 1});
@@ -175,11 +173,55 @@ TEST(SelectAndScatter, TakesTheWindowsThatTouchItsTile) {
                           std::move(attributes));
   p.AddBody(op, ir::OpKind::kCompare);
   p.AddBody(op, ir::OpKind::kAdd);
+  return op->result();
+}
+
+TEST(SelectAndScatter, TakesTheWindowsThatTouchItsTile) {
+  Window p;
+  ir::Value* x = p.Argument({16, 4}, Sharding{{kY, {}}});
+  ir::Value* sources = p.Argument({14, 4}, Sharding{{kY, {}}});
+  ir::Value* y = SelectAndScatter(p, x, sources);
   // Two rows of the operand from either side, two sources from the part before.
-  EXPECT_THAT(p.Sent(op->result(), Sharding{{kY, {}}}),
-              ElementsAre(HasSubstr("collective_permute f32[2,4]"),
-                          HasSubstr("collective_permute f32[2,4]"),
-                          HasSubstr("collective_permute f32[2,4]")));
+  EXPECT_THAT(p.Sent(y, Sharding{{kY, {}}}), ElementsAre(HasSubstr("collective_permute f32[2,4]"),
+                                                         HasSubstr("collective_permute f32[2,4]"),
+                                                         HasSubstr("collective_permute f32[2,4]")));
+}
+
+// ---- of tensors that every device holds whole (cut_whole.h) ----
+
+TEST(CutWhole, APartOfAConvolutionTakesItsStretchOfTheImage) {
+  Window p;
+  ir::Value* image = p.Argument({2, 16, 3}, Sharding{{{}, {}, {}}});
+  ir::Value* kernel = p.Argument({3, 3, 5}, Sharding{{{}, {}, {}}});
+  ir::Value* y = p.Convolution(image, kernel, {1, 1}, {2, 16, 5});
+  EXPECT_THAT(p.Sent(y, Sharding{{{}, kY, {}}}), IsEmpty());
+  EXPECT_THAT(p.Text(Backend::kFfi), HasSubstr("(tensor<2x6x3xf32>, tensor<3x3x5xf32>)"));
+}
+
+TEST(CutWhole, APoolToo) {
+  Window p;
+  ir::Value* x = p.Argument({64, 4}, Sharding{{{}, {}}});
+  ir::Value* y =
+      p.ReduceWindow(x, p.Scalar(0), ir::OpKind::kAdd, {3, 1}, {2, 1}, {1, 1, 0, 0}, {32, 4});
+  EXPECT_THAT(p.Sent(y, Sharding{{kY, {}}}), IsEmpty());
+  EXPECT_THAT(p.Text(Backend::kFfi), HasSubstr("(tensor<17x4xf32>, tensor<f32>)"));
+}
+
+// A part of a cumulative sum is made of all that came before.
+TEST(CutWhole, NotACumulativeSum) {
+  Window p;
+  ir::Value* x = p.Argument({18, 4}, Sharding{{{}, {}}});
+  ir::Value* y =
+      p.ReduceWindow(x, p.Scalar(0), ir::OpKind::kAdd, {18, 1}, {1, 1}, {17, 0, 0, 0}, {18, 4});
+  EXPECT_THAT(p.Sent(y, Sharding{{kY, {}}}), IsEmpty());
+}
+
+TEST(CutWhole, AnOperandWithoutTheSourcesThatAreSplit) {
+  Window p;
+  ir::Value* x = p.Argument({16, 4}, Sharding{{{}, {}}});
+  ir::Value* sources = p.Argument({14, 4}, Sharding{{kY, {}}});
+  EXPECT_THAT(p.Sent(SelectAndScatter(p, x, sources), Sharding{{kY, {}}}),
+              ElementsAre(HasSubstr("collective_permute f32[2,4]")));
 }
 
 }  // namespace
