@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from partition_program import (
     CUBE,
@@ -350,6 +351,47 @@ def products() -> list[Program]:
     ]
 
 
+def pinned(mesh: Mesh, v: jax.Array, spec: P) -> jax.Array:
+    return lax.with_sharding_constraint(v, NamedSharding(mesh, spec))
+
+
+def hidden() -> list[Program]:
+    """What a constraint or a barrier stands before."""
+    n = 512
+    rows, columns = P("x"), P(None, "x")
+    exchange = n * n * 4 / 8 * 7 / 8  # an all-to-all
+
+    def there_and_back(mesh: Mesh) -> Make:
+        def run(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+            moved = pinned(mesh, a, columns)
+            return moved, moved * b
+
+        return run
+
+    def behind_barrier(mesh: Mesh) -> Make:
+        def run(a: jax.Array) -> jax.Array:
+            wide = jnp.pad(a, ((0, 0), (3, 4 * n)))
+            return pinned(mesh, lax.optimization_barrier(wide), P())
+
+        return run
+
+    two = lambda: [f32(n, n), f32(n, n, seed=1)]  # noqa: E731
+    return [
+        Program(
+            "pinned_and_back", there_and_back, two, [rows, rows], (columns, rows), LINE, exchange
+        ),
+        Program(
+            "pinned_behind_barrier",
+            behind_barrier,
+            lambda: [f32(n, 64)],
+            [rows],
+            P(),
+            LINE,
+            all_gather(n * 64 * 4, 8),
+        ),
+    ]
+
+
 def others() -> list[Program]:
     n = 512
 
@@ -441,5 +483,6 @@ def arithmetic() -> list[Program]:
         *elementwise(),
         *reductions(),
         *products(),
+        *hidden(),
         *others(),
     ]

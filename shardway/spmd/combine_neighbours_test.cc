@@ -51,7 +51,8 @@ TEST(CombineNeighbours, ALaterOneComesForward) {
 
 TEST(CombineNeighbours, OneThatNeedsTheOtherComesAfterIt) {
   TestProgram p;
-  ir::Value* a = p.Constrain(p.Argument({8, 8}, kRows), kWhole);
+  ir::Value* a = p.b.Unary(ir::OpKind::kTanh, p.Argument({8, 8}, kRows));
+  p.Annotate(a, kWhole);
   ir::Value* split = p.b.Unary(ir::OpKind::kTanh, a);
   p.Annotate(split, kRows);
   p.Return({p.Constrain(split, kWhole)});

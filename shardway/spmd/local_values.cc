@@ -25,10 +25,24 @@ LocalValues::LocalValues(const Program& program, const Rules& rules,
       locals_(program.module->num_values()) {}
 
 const ir::Op* LocalValues::SettledBy(const ir::Value* v) const {
-  const ir::Op* user = v->def == nullptr ? nullptr : uses_.Only(v);
-  const bool settles = user != nullptr && user->kind == ir::OpKind::kSdyShardingConstraint &&
-                       !program_.annotations.contains(v->id);
-  return settles ? user : nullptr;
+  while (v->def != nullptr && !program_.annotations.contains(v->id)) {
+    const ir::Op* user = uses_.Only(v);
+    if (user == nullptr || user->kind == ir::OpKind::kSdyShardingConstraint) return user;
+    if (user->kind != ir::OpKind::kOptimizationBarrier) return nullptr;
+    const auto at = std::find(user->operands.begin(), user->operands.end(), v);
+    v = user->results[at - user->operands.begin()];
+  }
+  return nullptr;
+}
+
+const Sharding& LocalValues::Passes(const ir::Op& barrier, size_t index) const {
+  const ir::Value* from = barrier.operands[index];
+  const ir::Value* v = barrier.results[index];
+  const Local& local = locals_[from->id];
+  const bool made = from->def != nullptr && IsCheapSource(*from->def);
+  // Regions inside would each reshard it for themselves.
+  const bool alone = !made && uses_.Only(from) != nullptr && !uses_.Inside(v);
+  return alone && local.pending == 0 && MayStay(v, local.sharding) ? local.sharding : Wanted(v);
 }
 
 namespace {
@@ -62,20 +76,43 @@ bool LocalValues::MayStay(const ir::Value* v, const Sharding& sharding) const {
 }
 
 double LocalValues::CostOf(const ir::Value* v, const Sharding& want) const {
+  if (v->def != nullptr && IsCheapSource(*v->def)) return 0;
   const Local& local = locals_[v->id];
   // A sum that is still to be made goes where it is decided to be.
   const Sharding& have = local.pending != 0 ? Decided(v) : local.sharding;
   if (have == want || Find(v, want) != nullptr) return 0;
-  const double cost = ReshardCost(v->type, have, want, mesh());
-  return local.pending != 0 ? cost : std::min(cost, MakeCost(v, want));
+  return local.pending != 0 ? ReshardCost(v->type, have, want, mesh()) : SourceOf(v, want).cost;
+}
+
+LocalValues::Source LocalValues::SourceOf(const ir::Value* v, const Sharding& want) const {
+  Source best{v, std::numeric_limits<double>::infinity(), false};
+  for (const ir::Value* from = v;; from = from->def->operand(0)) {
+    const Local& local = locals_[from->id];
+    if (local.pending != 0) break;
+    if (local.shard != nullptr) {
+      const bool there = Find(from, want) != nullptr;
+      const bool may = local.shard->type.num_bytes() <= locals_[v->id].shard->type.num_bytes();
+      const double cost = there ? 0
+                          : may ? ReshardCost(v->type, local.sharding, want, mesh())
+                                : std::numeric_limits<double>::infinity();
+      if (cost < best.cost) best = {from, cost, false};
+    }
+    const double cost = MakeCost(from, want);
+    if (cost < best.cost) best = {from, cost, true};
+    if (from->def == nullptr || from->def->kind != ir::OpKind::kSdyShardingConstraint) break;
+  }
+  return best;
 }
 
 double LocalValues::MakeCost(const ir::Value* v, const Sharding& want) const {
-  if (v->def == nullptr || !Grows(*v->def)) return std::numeric_limits<double>::infinity();
+  const bool cheap = v->def != nullptr && IsCheapSource(*v->def);
+  if (v->def == nullptr || (!cheap && !Grows(*v->def)))
+    return std::numeric_limits<double>::infinity();
+  const auto bytes = static_cast<double>(sharding::LocalType(v->type, want, mesh()).num_bytes());
+  if (cheap) return kCopyPrice * bytes;
   const OpRule& rule = rules_.Of(v->def);
   FactorAxes axes(rule.factors.size());
   ProjectFactors(rule, rule.results[0], want, mesh(), axes);
-  const auto bytes = static_cast<double>(sharding::LocalType(v->type, want, mesh()).num_bytes());
   return CostOf(v->def->operand(0), FromFactors(rule, rule.operands[0], axes, mesh())) +
          kCopyPrice * bytes;
 }
@@ -101,8 +138,11 @@ absl::StatusOr<ir::Value*> LocalValues::Get(const ir::Value* v, const Sharding& 
         scopes_[loop->scope].emplace(key, shard);
         return shard;
       }
-      if (MakeCost(v, want) < ReshardCost(v->type, local.sharding, want, mesh())) {
-        SHARDWAY_ASSIGN_OR_RETURN(shard, Make(*v->def, want));
+      const Source source = SourceOf(v, want);
+      if (source.make) {
+        SHARDWAY_ASSIGN_OR_RETURN(shard, Make(*source.v->def, want));
+      } else if (source.v != v) {
+        SHARDWAY_ASSIGN_OR_RETURN(shard, Get(source.v, want, user, index));
       } else {
         emitter_.set_cause(
             {Cause::Kind::kOperand, &user, static_cast<int>(index), local.sharding, want});

@@ -40,7 +40,8 @@ class LocalValues {
   // The sharding that propagation decided for `v`, and the type of its shard then.
   const Sharding& Decided(const ir::Value* v) const { return shardings_[v->id]; }
   // The sharding that `v` is made in: the decided one or, where nothing but a sharding_constraint
-  // uses it and the user has said nothing of the value itself, what that wants.
+  // uses it (behind barriers too) and the user has said nothing of the value itself, what that
+  // wants.
   const Sharding& Wanted(const ir::Value* v) const {
     const ir::Op* by = SettledBy(v);
     return Decided(by == nullptr ? v : by->result());
@@ -65,6 +66,10 @@ class LocalValues {
   absl::StatusOr<ir::Value*> Get(const ir::Value* v, const Sharding& want, const ir::Op& user,
                                  size_t index);
 
+  // How `v`, result `index` of a barrier, passes it: as it came, where nothing but the barrier
+  // takes that and it may stay so; else as it is wanted.
+  const Sharding& Passes(const ir::Op& barrier, size_t index) const;
+
   // What Get would cost (costs.h).
   double CostOf(const ir::Value* v, const Sharding& want) const;
 
@@ -84,7 +89,17 @@ class LocalValues {
   // The result of a cheap source, or of an operator that has fewer bytes to move in its operand,
   // made as it is wanted.
   absl::StatusOr<ir::Value*> Make(const ir::Op& op, const Sharding& want);
-  // Operand and result grow apart in Make's operator: what Make would cost, infinite for others.
+  // Where `v` comes from under another sharding for the least: from itself or, since a constraint
+  // changes nothing but the layout, from what constraints made it of. Not from larger shards: who
+  // asks for a split has less in memory afterwards.
+  struct Source {
+    const ir::Value* v;
+    double cost;
+    bool make;  // by Make, not by a reshard
+  };
+  Source SourceOf(const ir::Value* v, const Sharding& want) const;
+  // What Make would cost, where `v` is a cheap source or the operator grows its operand; infinite
+  // for others.
   double MakeCost(const ir::Value* v, const Sharding& want) const;
   ir::Value* Find(const ir::Value* v, const Sharding& want) const;
 

@@ -54,6 +54,51 @@ TEST(LocalValues, AResultIsMadeAsTheConstraintAfterItWants) {
   EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_gather f32[16,64]")));
 }
 
+TEST(LocalValues, AConstraintBehindABarrierToo) {
+  TestProgram p;
+  ir::Value* x = p.Argument({64, 64}, Sharding{{kY, {}}});
+  const std::vector<int64_t> low = {3, 0}, high = {5, 640};
+  ir::Value* padded = p.b.Pad(x, p.b.Splat(TestProgram::F32({}), 0), low, high);
+  p.Return({p.Constrain(p.b.Barrier(padded), Sharding{{{}, {}}})});
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_gather f32[16,64]")));
+}
+
+// What was there before a constraint is there after it.
+TEST(LocalValues, AConstraintHidesNoLayout) {
+  TestProgram p;
+  const Sharding rows{{kX, {}}};
+  const Sharding columns{{{}, kX}};
+  ir::Value* x = p.b.Unary(ir::OpKind::kTanh, p.Argument({256, 256}, rows));
+  p.Annotate(x, rows);
+  ir::Value* moved = p.Constrain(x, columns);
+  p.Return({moved, Elsewhere(p, moved, rows)});
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_to_all f32[128,256]")));
+}
+
+// The whole is not kept for those who want another split.
+TEST(LocalValues, ASplitHidesTheWhole) {
+  TestProgram p;
+  const Sharding rows{{kX, {}}};
+  const Sharding columns{{{}, kX}};
+  ir::Value* x = p.b.Unary(ir::OpKind::kTanh, p.Argument({256, 256}, Sharding{{{}, {}}}));
+  p.Annotate(x, Sharding{{{}, {}}});
+  ir::Value* moved = p.Constrain(x, columns);
+  p.Return({moved, Elsewhere(p, moved, rows)});
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_to_all f32[256,128]")));
+}
+
+// Nor what a value is made of.
+TEST(LocalValues, AConstraintHidesNoBroadcast) {
+  TestProgram p;
+  const Sharding rows{{kX, {}}};
+  const int64_t dims[] = {64, 512};
+  const int64_t at[] = {0};
+  ir::Value* all = p.b.BroadcastInDim(p.Argument({64}, Sharding{{kX}}), dims, at);
+  ir::Value* held = p.Constrain(all, rows);
+  p.Return({held, Elsewhere(p, held, Sharding{{{}, kX}})});
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_gather f32[32]")));
+}
+
 TEST(LocalValues, UnlessTheUserSaysOtherwise) {
   TestProgram p;
   ir::Value* x = p.b.Unary(ir::OpKind::kTanh, p.Argument({64}, Sharding{{{}}}));

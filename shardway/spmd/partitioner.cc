@@ -181,21 +181,22 @@ class Partitioner {
     return absl::OkStatus();
   }
 
-  // Every value passes as its result is wanted.
   absl::Status Barrier(const ir::Op& op) {
     std::vector<ir::Value*> operands;
     std::vector<ir::Type> types;
+    std::vector<Sharding> as;
     for (size_t i = 0; i < op.operands.size(); ++i) {
-      const ir::Value* v = op.result(i);
-      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard, sums_.Get(op.operand(i), values_.Decided(v),
-                                                             sums_.Unreduced(v), op, i));
+      const AxisSet parts = sums_.Unreduced(op.result(i));
+      as.push_back(parts != 0 ? values_.Decided(op.result(i)) : values_.Passes(op, i));
+      SHARDWAY_ASSIGN_OR_RETURN(ir::Value * shard,
+                                sums_.Get(op.operand(i), as.back(), parts, op, i));
       operands.push_back(shard);
       types.push_back(shard->type);
     }
     ir::Op* barrier = emitter_.b().Create(op.kind, operands, types, op.attributes);
     for (size_t i = 0; i < op.results.size(); ++i) {
       const ir::Value* v = op.result(i);
-      values_[v] = {barrier->result(i), values_.Decided(v), sums_.Unreduced(v)};
+      values_[v] = {barrier->result(i), as[i], sums_.Unreduced(v)};
     }
     return absl::OkStatus();
   }

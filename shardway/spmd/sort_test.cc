@@ -45,18 +45,30 @@ TEST(Sort, AlongASplitDimensionMovesTheSplitToAnother) {
                                            HasSubstr("all_to_all f32[256,4096]")));
 }
 
-// Nobody has said how the rows are to be: they stay where they were sorted.
-TEST(Sort, ThatMovedTheSplitLeavesItThere) {
-  TestProgram p;
-  ir::Value* x = p.Argument({1024, 4096}, Sharding{{{}, kY}});
-  ir::Value* operands[] = {Sort(p, x, 1), p.b.Splat(TestProgram::F32({}), 0)};
+ir::Value* SumOfAll(TestProgram& p, ir::Value* x) {
+  ir::Value* operands[] = {x, p.b.Splat(TestProgram::F32({}), 0)};
   ir::AttrDict attributes;
   ir::Set(attributes, "dimensions", std::vector<int64_t>{0, 1});
   ir::Op* sum =
       p.b.Create(ir::OpKind::kReduce, operands, {&operands[1]->type, 1}, std::move(attributes));
   BuildReducer(p.module.get(), p.module->AddRegion(sum), collective::Reduction::kSum,
                ElementType::kF32);
-  p.Return({sum->result()});
+  return sum->result();
+}
+
+// Nobody has said how the rows are to be: they stay where they were sorted.
+TEST(Sort, ThatMovedTheSplitLeavesItThere) {
+  TestProgram p;
+  ir::Value* x = p.Argument({1024, 4096}, Sharding{{{}, kY}});
+  p.Return({SumOfAll(p, Sort(p, x, 1))});
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_to_all f32[1024,1024]"),
+                                           HasSubstr("all_reduce sum f32[]")));
+}
+
+TEST(Sort, ThatMovedTheSplitLeavesItThereBehindABarrierToo) {
+  TestProgram p;
+  ir::Value* x = p.Argument({1024, 4096}, Sharding{{{}, kY}});
+  p.Return({SumOfAll(p, p.b.Barrier(Sort(p, x, 1)))});
   EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_to_all f32[1024,1024]"),
                                            HasSubstr("all_reduce sum f32[]")));
 }

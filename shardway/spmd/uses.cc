@@ -15,6 +15,7 @@ void Uses::Walk(const ir::Region& region) {
     for (const ir::Value* v : op->operands) {
       of_[v->id].user = op;
       ++of_[v->id].count;
+      of_[v->id].inside |= (v->def != nullptr ? v->def->parent : v->owner) != &region;
     }
     for (const ir::Region* inner : op->regions) Walk(*inner);
   }

@@ -16,11 +16,14 @@ class Uses {
   int Count(const ir::Value* v) const { return of_[v->id].count; }
   // Its only user, where that is an operator of the region that makes it; null otherwise.
   const ir::Op* Only(const ir::Value* v) const;
+  // Whether regions inside of the one that makes it use it.
+  bool Inside(const ir::Value* v) const { return of_[v->id].inside; }
 
  private:
   struct Of {
     const ir::Op* user = nullptr;  // the last one
     int count = 0;
+    bool inside = false;
   };
   void Walk(const ir::Region& region);
 
