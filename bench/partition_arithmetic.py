@@ -356,7 +356,7 @@ def pinned(mesh: Mesh, v: jax.Array, spec: P) -> jax.Array:
 
 
 def hidden() -> list[Program]:
-    """What a constraint or a barrier stands before."""
+    """What a constraint, a barrier or a conditional stands before."""
     n = 512
     rows, columns = P("x"), P(None, "x")
     exchange = n * n * 4 / 8 * 7 / 8  # an all-to-all
@@ -375,6 +375,14 @@ def hidden() -> list[Program]:
 
         return run
 
+    def branches(mesh: Mesh) -> Make:
+        def run(a: jax.Array, b: jax.Array, which: jax.Array) -> jax.Array:
+            one, other = pinned(mesh, jnp.tanh(a), P()), pinned(mesh, jnp.sin(b), P())
+            return lax.cond(which > 0, lambda: one @ one, lambda: other * 2)
+
+        return run
+
+    whole = all_gather(n * n * 4, 8)
     two = lambda: [f32(n, n), f32(n, n, seed=1)]  # noqa: E731
     return [
         Program(
@@ -388,6 +396,15 @@ def hidden() -> list[Program]:
             P(),
             LINE,
             all_gather(n * 64 * 4, 8),
+        ),
+        Program(
+            "gathers_in_branches",
+            branches,
+            lambda: [*two(), np.int32(1)],
+            [rows, rows, P()],
+            P(),
+            LINE,
+            whole,
         ),
     ]
 

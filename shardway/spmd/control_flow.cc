@@ -115,6 +115,9 @@ absl::Status ControlFlow::Branches(const ir::Op& op) {
                             values_.Get(op.operand(0), Sharding::Replicated(0), op, 0));
   Emitter& emitter = values_.emitter();
   ir::Op* branches = emitter.b().Create(op.kind, {&index, 1}, types);
+  // In a manual region each device may have an index of its own, and so may replicas.
+  if (values_.program().manual_of(op.operand(0)) == 0 && emitter.num_replicas() == 1)
+    emitter.SetTakenAlike(*branches);
   for (const ir::Region* region : op.regions) {
     SHARDWAY_RETURN_IF_ERROR(Body(*region, emitter.module()->AddRegion(branches), wants));
   }

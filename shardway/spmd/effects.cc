@@ -26,4 +26,14 @@ bool HasEffect(const ir::Op& op) {
   return false;
 }
 
+bool IsBranch(const ir::Op& op) {
+  return op.kind == ir::OpKind::kIf || op.kind == ir::OpKind::kCase;
+}
+
+bool IsPure(const ir::Op& op) {
+  const bool stays = op.kind == ir::OpKind::kWhile || IsBranch(op) || op.kind == ir::OpKind::kRng ||
+                     op.kind == ir::OpKind::kOptimizationBarrier;
+  return !stays && !HasEffect(op);
+}
+
 }  // namespace shardway::spmd

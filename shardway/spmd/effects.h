@@ -9,4 +9,10 @@ namespace shardway::spmd {
 // with such an operator inside.
 bool HasEffect(const ir::Op& op);
 
+bool IsBranch(const ir::Op& op);  // if, case
+
+// Whether `op` may be done elsewhere, or once more or less often, and nobody can tell. Control flow
+// and barriers are not said to.
+bool IsPure(const ir::Op& op);
+
 }  // namespace shardway::spmd

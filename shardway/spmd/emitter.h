@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "shardway/collective/spec.h"
 #include "shardway/ir/builder.h"
 #include "shardway/spmd/program.h"
@@ -104,6 +105,10 @@ class Emitter {
   }
   void SetDistinctOver(const ir::Op& op, AxisSet axes) { distinct_[&op] = axes; }
 
+  // Branches (if, case) of which all devices take the same; others may diverge.
+  bool TakenAlike(const ir::Op& branches) const { return taken_alike_.contains(&branches); }
+  void SetTakenAlike(const ir::Op& branches) { taken_alike_.insert(&branches); }
+
   // What later collectives are there for.
   void set_cause(Cause cause) { cause_ = std::move(cause); }
 
@@ -144,6 +149,7 @@ class Emitter {
   ir::Value* ids_[2] = {nullptr, nullptr};
   absl::flat_hash_map<AxisList, ir::Value*> coordinates_;
   absl::flat_hash_map<const ir::Op*, AxisSet> distinct_;
+  absl::flat_hash_set<const ir::Op*> taken_alike_;
   std::vector<CollectiveCall> calls_;
   Cause cause_;
   std::vector<collective::Spec> specs_;

@@ -13,17 +13,6 @@ namespace {
 
 constexpr double kDefaultTrips = 16;
 
-bool IsBranch(const ir::Op& op) {
-  return op.kind == ir::OpKind::kIf || op.kind == ir::OpKind::kCase;
-}
-
-// Operators that may be done elsewhere, or once more or less often, and nobody can tell.
-bool IsPure(const ir::Op& op) {
-  const bool stays = op.kind == ir::OpKind::kWhile || IsBranch(op) || op.kind == ir::OpKind::kRng ||
-                     op.kind == ir::OpKind::kOptimizationBarrier;
-  return !stays && !HasEffect(op);
-}
-
 int64_t Bytes(const std::vector<ir::Value*>& values) {
   int64_t bytes = 0;
   for (const ir::Value* v : values) bytes += v->type.is_tensor() ? v->type.num_bytes() : 0;

@@ -22,6 +22,7 @@
 #include "shardway/spmd/reshard.h"
 #include "shardway/spmd/room.h"
 #include "shardway/spmd/send_first.h"
+#include "shardway/spmd/sink_collectives.h"
 
 namespace shardway::spmd {
 namespace {
@@ -64,6 +65,7 @@ class Partitioner {
       SHARDWAY_RETURN_IF_ERROR(Visit(*op));
     }
     HoistCollectives(emitter_, main_->body);
+    SinkCollectives(emitter_, main_->body);
     WindowEinsums(emitter_, main_->body, options_.windowed_einsum, options_.poison_padding);
     SendFirst(emitter_, main_->body);
     CombineAllReduces(emitter_, main_->body);
