@@ -23,6 +23,7 @@
 #include "shardway/spmd/partitioner.h"
 #include "shardway/spmd/propagation.h"
 #include "shardway/spmd/send_recv.h"
+#include "shardway/spmd/turn_sorts.h"
 
 namespace shardway::compile {
 namespace {
@@ -223,6 +224,7 @@ absl::StatusOr<Partitioned> CompileWith(const Request& asked, const Options& opt
   program.mesh.SetIslands(request.islands);
   Show(options, "2-flat.mlir", *program.module);
   SHARDWAY_RETURN_IF_ERROR(spmd::PairTransfers(program));
+  spmd::TurnSorts(program);
   spmd::ShortenSorts(program);
   const ir::Function& main = *program.module->main();
   const spmd::Rules rules(program);

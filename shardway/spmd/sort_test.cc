@@ -3,6 +3,7 @@
 
 #include "shardway/spmd/partial_sort.h"
 #include "shardway/spmd/test_program.h"
+#include "shardway/spmd/turn_sorts.h"
 
 namespace shardway::spmd {
 namespace {
@@ -121,6 +122,84 @@ TEST(Sort, OfAVectorWhoseTiesDifferIsGathered) {
   ir::Value* x = p.Argument({1 << 20}, Sharding{{all}});
   p.Return({p.Constrain(Sort(p, x, 0), Sharding{{all}})});
   EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("all_gather f32[131072]")));
+}
+
+ir::Value* Reverse(TestProgram& p, ir::Value* v, int64_t dim) {
+  ir::AttrDict attributes;
+  ir::Set(attributes, "dimensions", std::vector<int64_t>{dim});
+  return p.b.Create(ir::OpKind::kReverse, {v}, {v->type}, std::move(attributes))->result();
+}
+// Ends the program with `v`; its collectives.
+std::vector<std::string> Turned(TestProgram& p, ir::Value* v) {
+  v = p.Constrain(v, Sharding{{{}, kY}});
+  TurnSorts(p.program);
+  p.Return({v});
+  return p.Collectives();
+}
+
+// As jnp.sort(descending=True) and x[::-1] write it.
+TEST(TurnSorts, OneThatIsReversedBeforeOrAfterIsTurned) {
+  for (const bool after : {false, true}) {
+    TestProgram p;
+    ir::Value* x = p.Argument({1024, 4096}, Sharding{{{}, kY}});
+    x = after ? Reverse(p, Sort(p, x, 1, "TOTALORDER"), 1)
+              : Sort(p, Reverse(p, x, 1), 1, "TOTALORDER");
+    EXPECT_THAT(Turned(p, x), ElementsAre(HasSubstr("all_to_all f32[1024,1024]"),
+                                          HasSubstr("all_to_all f32[256,4096]")));
+    // left < right, or right < left.
+    const ir::Op* sort = after ? x->def->operand(0)->def : x->def;
+    const ir::Region& body = *sort->regions[0];
+    EXPECT_EQ(body.ops[0]->operand(0), body.arguments[after ? 1 : 0]);
+    EXPECT_EQ(body.arguments[0]->index, 0);
+  }
+}
+
+// As jnp.argsort(descending=True) writes it.
+TEST(TurnSorts, OneThatIsReversedBeforeAndAfterIsTurnedWhateverItsTies) {
+  TestProgram p;
+  ir::Value* x = p.Argument({1024, 4096}, Sharding{{{}, kY}});
+  ir::Value* places = p.b.Iota(ir::Type::Tensor(ElementType::kI32, x->type.dims), 1);
+  ir::Value* operands[] = {Reverse(p, x, 1), Reverse(p, places, 1)};
+  EXPECT_THAT(
+      Turned(p, Reverse(p, Sort(p, operands, 1)->result(1), 1)),
+      ElementsAre(HasSubstr("all_to_all f32[1024,1024]"), HasSubstr("all_to_all i32[256,4096]")));
+}
+
+TEST(TurnSorts, TheOrderOfTiesIsKept) {
+  TestProgram p;
+  ir::Value* x = p.Argument({1024, 4096}, Sharding{{{}, kY}});
+  ir::Value* places = p.b.Iota(ir::Type::Tensor(ElementType::kI32, x->type.dims), 1);
+  ir::Value* operands[] = {x, places};
+  ir::Op* sort = Sort(p, operands, 1);
+  ir::Value* reversed = Reverse(p, sort->result(1), 1);
+  Turned(p, reversed);
+  EXPECT_EQ(sort->regions[0]->ops[0]->operand(0), sort->regions[0]->arguments[0]);
+}
+
+TEST(TurnSorts, OtherUsesAndOtherDimensionsKeepIt) {
+  for (const bool other : {false, true}) {
+    TestProgram p;
+    ir::Value* x = p.Argument({1024, 4096}, Sharding{{{}, kY}});
+    ir::Op* sort = Sort(p, {&x, 1}, 1, "TOTALORDER");
+    ir::Value* reversed = Reverse(p, sort->result(), other ? 0 : 1);
+    if (!other) reversed = p.b.Binary(ir::OpKind::kAdd, reversed, sort->result());
+    Turned(p, reversed);
+    EXPECT_EQ(sort->regions[0]->ops[0]->operand(0), sort->regions[0]->arguments[0]);
+  }
+}
+
+// What is sorted, reversed, and sorted by something else: the first is turned, and the second sorts
+// what it did.
+TEST(TurnSorts, OneReversalIsTakenAwayOnce) {
+  TestProgram p;
+  ir::Value* x = p.Argument({1024, 4096}, Sharding{{{}, kY}});
+  ir::Op* first = Sort(p, {&x, 1}, 1, "TOTALORDER");
+  ir::Value* between = Reverse(p, first->result(), 1);
+  ir::Op* second = Sort(p, {&between, 1}, 1, "TOTALORDER");
+  Turned(p, Reverse(p, second->result(), 1));
+  EXPECT_EQ(second->operand(0), first->result());
+  EXPECT_EQ(first->regions[0]->ops[0]->operand(0), first->regions[0]->arguments[1]);
+  EXPECT_EQ(second->regions[0]->ops[0]->operand(0), second->regions[0]->arguments[1]);
 }
 
 ir::Value* FirstOf(TestProgram& p, ir::Value* sorted, int64_t k) {
