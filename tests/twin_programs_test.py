@@ -33,6 +33,17 @@ class Program:
 RNG = np.random.default_rng(20)
 
 
+def constraints_for_branches(a: jax.Array, b: jax.Array, which: jax.Array) -> jax.Array:
+    """Each branch needs another tensor whole, time and again."""
+    whole = lambda v: lax.with_sharding_constraint(v, NamedSharding(mesh(), P()))  # noqa: E731
+    one, other = whole(jnp.tanh(a)), whole(jnp.sin(b))
+
+    def step(i: jax.Array, v: jax.Array) -> jax.Array:
+        return lax.cond((which + i) % 2 > 0, lambda: v + one @ one, lambda: v * 0.5 + other)
+
+    return lax.cond(which > 0, lambda: lax.fori_loop(0, 5, step, a), lambda: other.T)
+
+
 def f32(*shape: int) -> np.ndarray:
     return RNG.standard_normal(shape).astype(np.float32)
 
@@ -306,6 +317,13 @@ PROGRAMS = [
         lambda a: lax.cond(a.sum() > 0, lambda x: x * 2, lambda x: x - 1, a),
         [f32(8, 8)],
         [XY],
+    ),
+    Program(
+        "constraints_for_branches",
+        constraints_for_branches,
+        [0.3 * f32(8, 8), 0.3 * f32(8, 8), np.int32(1)],
+        [XY, X, R],
+        tolerance=1e-4,
     ),
     Program(
         "switch",
