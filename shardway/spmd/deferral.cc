@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "shardway/ir/trip_count.h"
+#include "shardway/spmd/linearity.h"
 #include "shardway/spmd/reduction_of.h"
 
 namespace shardway::spmd {
@@ -19,30 +20,7 @@ bool IsWidening(const ir::Op& op) {
 
 // Where the user wants parts; whether it really does depends on its operands (PartialSums).
 bool MayWorkOnParts(ir::OpKind kind) {
-  switch (kind) {
-    case ir::OpKind::kAdd:
-    case ir::OpKind::kBroadcastInDim:
-    case ir::OpKind::kConcatenate:
-    case ir::OpKind::kConvert:
-    case ir::OpKind::kDivide:
-    case ir::OpKind::kDynamicSlice:
-    case ir::OpKind::kDynamicUpdateSlice:
-    case ir::OpKind::kGather:
-    case ir::OpKind::kImag:
-    case ir::OpKind::kMultiply:
-    case ir::OpKind::kNegate:
-    case ir::OpKind::kPad:
-    case ir::OpKind::kReal:
-    case ir::OpKind::kReshape:
-    case ir::OpKind::kReverse:
-    case ir::OpKind::kSelect:
-    case ir::OpKind::kSlice:
-    case ir::OpKind::kSubtract:
-    case ir::OpKind::kTranspose:
-      return true;
-    default:
-      return false;
-  }
+  return LinearityOf(kind).in != LinearIn::kNothing && kind != ir::OpKind::kReduce;
 }
 
 }  // namespace
@@ -135,16 +113,8 @@ void Deferral::FindAccumulators(const ir::Op& loop) {
   }
 }
 
-// Of these one operand may be partial, of additions both must be.
 bool Deferral::MayBeLinear(const ir::Op& op) const {
   switch (op.kind) {
-    case ir::OpKind::kAdd:
-    case ir::OpKind::kSubtract:
-    case ir::OpKind::kNegate:
-    case ir::OpKind::kMultiply:
-    case ir::OpKind::kDivide:
-    case ir::OpKind::kTranspose:
-    case ir::OpKind::kReshape:
     case ir::OpKind::kSdyShardingConstraint:
       return true;
     case ir::OpKind::kBroadcastInDim:
@@ -158,7 +128,7 @@ bool Deferral::MayBeLinear(const ir::Op& op) const {
       return op.results.size() == 1 && IsZero(op.operand(1)) &&
              ReductionOf(*op.regions[0]) == collective::Reduction::kSum;
     default:
-      return false;
+      return LinearityOf(op.kind).saves_sums;
   }
 }
 

@@ -7,6 +7,7 @@
 #include "shardway/base/status_macros.h"
 #include "shardway/spmd/combine_plan.h"
 #include "shardway/spmd/compute_sharding.h"
+#include "shardway/spmd/linearity.h"
 #include "shardway/spmd/poison.h"
 #include "shardway/spmd/reshard.h"
 #include "shardway/spmd/room.h"
@@ -38,19 +39,9 @@ bool PartialSums::Gains(const ir::Value* v, AxisSet pending) const {
   for (int steps = 0; steps < kLongestWay; ++steps) {
     const ir::Op* user = deferral_.WaitsFor(v);
     if (user == nullptr) return false;
-    switch (user->kind) {
-      case ir::OpKind::kMultiply:
-      case ir::OpKind::kDivide:
-      case ir::OpKind::kNegate:
-      case ir::OpKind::kTranspose:
-      case ir::OpKind::kReshape:
-      case ir::OpKind::kBroadcastInDim:
-      case ir::OpKind::kConvert:
-      case ir::OpKind::kSdyShardingConstraint:
-        break;
-      default:
-        return true;
-    }
+    const LinearIn in = LinearityOf(user->kind).in;
+    const bool meet = in == LinearIn::kAll || in == LinearIn::kFirstTwo;
+    if (meet || user->kind == ir::OpKind::kReduce) return true;
     v = user->result();
     if ((values_.Decided(v).used() & pending & ~split) != 0) return true;
   }
@@ -85,32 +76,24 @@ const ir::Value* PartialSums::Deciding(const ir::Op& op) const {
     if (v->def != nullptr && IsCheapSource(*v->def)) return true;
     return values_[v].sharding == parts.sharding;
   };
-  bool linear = true;
-  switch (op.kind) {
-    case ir::OpKind::kAdd:
-    case ir::OpKind::kSubtract:
-      linear = alike(op.operand(0)) && alike(op.operand(1));
+  const bool divides = op.kind == ir::OpKind::kDivide;
+  bool linear = false;
+  switch (LinearityOf(op.kind).in) {
+    case LinearIn::kFirst:
+      linear = op.operand(0) == partial;
+      if (divides) linear &= !IsInteger(partial->type.element) && whole_there(op.operand(1));
       break;
-    case ir::OpKind::kMultiply:
+    case LinearIn::kOne:
       linear = whole_there(op.operand(op.operand(0) == partial ? 1 : 0));
       break;
-    case ir::OpKind::kDivide:
-      linear = !IsInteger(partial->type.element) && op.operand(0) == partial &&
-               whole_there(op.operand(1));
+    case LinearIn::kAll:
+      linear = alike(op.operand(0)) && alike(op.operand(1));
       break;
-    case ir::OpKind::kDynamicUpdateSlice:
+    case LinearIn::kFirstTwo:  // which adds to operand 0 what an accumulator may
       linear = values_[op.operand(0)].pending == parts.pending && partial == op.operand(1);
       break;
-    case ir::OpKind::kConvert:
-    case ir::OpKind::kBroadcastInDim:
-    case ir::OpKind::kNegate:
-    case ir::OpKind::kTranspose:
-    case ir::OpKind::kReshape:
-    case ir::OpKind::kReduce:
-      linear = op.operand(0) == partial;
-      break;
     default:
-      linear = false;
+      break;
   }
   return linear ? partial : nullptr;
 }
@@ -126,44 +109,40 @@ bool PartialSums::LinearForParts(const ir::Op& op, const ir::Value* partial) con
     return std::all_of(op.operands.begin() + static_cast<int64_t>(first), op.operands.end(),
                        [&](const ir::Value* v) { return std::as_const(values_)[v].pending == 0; });
   };
-  const auto alike_all = [&] { return std::all_of(op.operands.begin(), op.operands.end(), alike); };
+  switch (LinearityOf(op.kind).in) {
+    case LinearIn::kFirst:
+      return op.operand(0) == partial && whole_from(1) && KeepsSums(op);
+    case LinearIn::kOne:
+      return std::as_const(values_)[op.operand(op.operand(0) == partial ? 1 : 0)].pending == 0;
+    case LinearIn::kAll:
+      return std::all_of(op.operands.begin(), op.operands.end(), alike);
+    case LinearIn::kFirstTwo:
+      return alike(op.operand(0)) && alike(op.operand(1)) && whole_from(2);
+    case LinearIn::kChosen:
+      return std::as_const(values_)[op.operand(0)].pending == 0 && alike(op.operand(1)) &&
+             alike(op.operand(2));
+    case LinearIn::kNothing:
+      return false;
+  }
+  return false;
+}
+
+bool PartialSums::KeepsSums(const ir::Op& op) const {
+  const ElementType from = op.operand(0)->type.element;
   switch (op.kind) {
-    case ir::OpKind::kNegate:
-    case ir::OpKind::kTranspose:
-    case ir::OpKind::kReshape:
-    case ir::OpKind::kBroadcastInDim:
-    case ir::OpKind::kSlice:
-    case ir::OpKind::kReverse:
-    case ir::OpKind::kReal:
-    case ir::OpKind::kImag:
-      return true;
     case ir::OpKind::kConvert: {
       // To integers each part would be rounded.
       const ElementType to = op.result()->type.element;
-      return to != ElementType::kI1 && (!IsInteger(to) || IsInteger(partial->type.element));
+      return to != ElementType::kI1 && (!IsInteger(to) || IsInteger(from));
     }
     case ir::OpKind::kReduce:
-      return deferral_.MayBeLinear(op) && op.operand(0) == partial;
-    case ir::OpKind::kAdd:
-    case ir::OpKind::kSubtract:
-    case ir::OpKind::kConcatenate:
-      return alike_all();
-    case ir::OpKind::kMultiply:
-      return std::as_const(values_)[op.operand(op.operand(0) == partial ? 1 : 0)].pending == 0;
+      return deferral_.MayBeLinear(op);
     case ir::OpKind::kDivide:
-      return !IsInteger(partial->type.element) && op.operand(0) == partial && whole_from(1);
-    case ir::OpKind::kSelect:
-      return std::as_const(values_)[op.operand(0)].pending == 0 && alike(op.operand(1)) &&
-             alike(op.operand(2));
+      return !IsInteger(from);
     case ir::OpKind::kPad:
-      return op.operand(0) == partial && IsZero(op.operand(1));
-    case ir::OpKind::kGather:
-    case ir::OpKind::kDynamicSlice:
-      return op.operand(0) == partial && whole_from(1);
-    case ir::OpKind::kDynamicUpdateSlice:
-      return alike(op.operand(0)) && alike(op.operand(1)) && whole_from(2);
+      return IsZero(op.operand(1));
     default:
-      return false;
+      return true;
   }
 }
 

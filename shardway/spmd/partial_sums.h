@@ -64,6 +64,8 @@ class PartialSums {
   // Whether `op`, whose result is wanted in parts, can be done on those of `partial`, one of its
   // operands: there more is linear than where it saves sums.
   bool LinearForParts(const ir::Op& op, const ir::Value* partial) const;
+  // What an operator that is linear in its first operand needs besides.
+  bool KeepsSums(const ir::Op& op) const;
   // Whether it is done on its partial operands as they are where its factors are split so, and
   // without anything from other devices.
   bool AsTheyAre(const ir::Op& op, const OpRule& rule, const FactorAxes& axes) const;
