@@ -385,7 +385,9 @@ def few_rows() -> None:
     split, whole = NamedSharding(m, P(("x", "y"))), NamedSharding(m, P())
 
     def gathered(v: jax.Array) -> jax.Array:
-        return lax.with_sharding_constraint(lax.with_sharding_constraint(v, split), whole)
+        # Of something that is nowhere whole.
+        rows = lax.with_sharding_constraint(lax.rev(v, (1,)), split)
+        return lax.rev(lax.with_sharding_constraint(rows, whole), (1,))
 
     def signs(v: jax.Array) -> jax.Array:
         return lax.sign(1 / v) if v.dtype == jnp.float32 else v
