@@ -91,8 +91,12 @@ for size in (64, 33):
 def test_sums_over_all_devices_cross_islands(
     script: Callable[..., Any], tmp_path: Path, when: str
 ) -> None:
-    """In parts where that is asked for; CPU workers share a machine's memory, where it only costs."""
-    settings = {"SHARDWAY_DUMP": str(tmp_path), "SHARDWAY_ISLAND_STEPS": when}
+    """In parts where that is asked for; hosts that share a machine's memory are measured to be near."""
+    settings = {
+        "SHARDWAY_DUMP": str(tmp_path),
+        "SHARDWAY_ISLAND_STEPS": when,
+        "SHARDWAY_LINKS": "measured",
+    }
     script(SUMS, islands=2, devices=4, **settings).wait()
     texts = [p.read_text() for p in tmp_path.rglob("*4-partitioned*")]
     for name in ("matmul", "combined"):
@@ -104,6 +108,27 @@ def test_sums_over_all_devices_cross_islands(
 def test_the_native_form_crosses_islands_in_parts() -> None:
     outcome = outcome_of("spmd_oracle.py", "sums_over_all", deadline_s=120, SPMD_FLAGS="--island 4")
     assert outcome == {"sums_over_all": ""}
+
+
+LINKS = """
+import jax
+print(jax.devices()[-1].link_prices)
+"""
+
+
+def test_links_are_measured_when_a_cluster_starts(script: Callable[..., Any]) -> None:
+    """On one machine all are alike, on a loaded one nearly: what is twice as slow is as cheap."""
+    settings = {"islands": 2, "hosts": 2, "devices": 2}
+    found = script(LINKS, **settings, SHARDWAY_LINKS="measured").wait().strip()
+    assert found != script(LINKS, **settings, SHARDWAY_LINKS="hosts=2:2,islands=8:8").wait().strip()
+    hosts, islands = (part.partition("=")[2].split(":") for part in found.split(","))
+    assert all(float(near) < float(far) for near, far in zip(hosts, islands, strict=True)), found
+
+
+def test_links_that_are_no_prices_are_refused(script: Callable[..., Any]) -> None:
+    process = script(LINKS, SHARDWAY_LINKS="cheap").process
+    assert "hosts=C:B,islands=C:B" in process.communicate(timeout=120)[1]
+    assert process.returncode != 0
 
 
 CLUSTER = """

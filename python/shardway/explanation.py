@@ -188,7 +188,7 @@ def explain(
 
     from shardway.artifact import from_lowered
     from shardway.jax_plugin import binary_path
-    from shardway.meshes import islands_of
+    from shardway.meshes import places_of
 
     binary = binary_path()
     if binary is None:
@@ -202,10 +202,9 @@ def explain(
         command = [str(binary), "compile", file.name, "--explain"]
         if propagate_results:
             command.append("--propagate-out")
-        # Where the program would run: what crosses islands is dearer.
+        # Where the program would run: what crosses hosts and islands may be dearer.
         devices = getattr(getattr(lowered, "_lowering", None), "_device_list", None)
-        if islands := islands_of(tuple(devices or ())):
-            command.append("--islands=" + ",".join(map(str, islands)))
+        command += places_of(tuple(devices or ()))
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=COMPILE_DEADLINE_S, check=False

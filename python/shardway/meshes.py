@@ -51,11 +51,26 @@ def make_mesh(
     return Mesh(grid.reshape(shape), names, axis_types=axis_types)
 
 
-def islands_of(devices: Sequence[Any]) -> list[int]:
-    """The island of every device, as the compiler wants it: numbered as they occur, empty for one."""
-    names: dict[int, int] = {}
-    islands = [names.setdefault(getattr(d, "slice_index", 0), len(names)) for d in devices]
-    return islands if len(names) > 1 else []
+def places_of(devices: Sequence[Any]) -> list[str]:
+    """Where devices are and what links between them cost, as `shardway compile` takes it."""
+    if not all(hasattr(d, "slice_index") and hasattr(d, "link_prices") for d in devices):
+        return []  # of another platform
+    islands: dict[int, int] = {}
+    hosts: dict[tuple[int, int], int] = {}  # numbered as they occur
+    places = [
+        (
+            islands.setdefault(d.slice_index, len(islands)),
+            hosts.setdefault((d.slice_index, d.host_index), len(hosts)),
+        )
+        for d in devices
+    ]
+    if len(hosts) <= 1:
+        return []
+    return [
+        "--islands=" + ",".join(str(island) for island, _ in places),
+        "--hosts=" + ",".join(str(host) for _, host in places),
+        f"--links={devices[0].link_prices}",
+    ]
 
 
 def _place(device: Any) -> tuple[int, int, int]:

@@ -30,6 +30,12 @@ void ClusterOptions::AddTo(CLI::App& command) {
       ->check(CLI::PositiveNumber)
       ->envname("SHARDWAY_CALLBACK_TIMEOUT")
       ->capture_default_str();
+  command
+      .add_option("--links", links,
+                  "what the compiler takes sending to cost: measured when the cluster starts, or "
+                  "hosts=C:B,islands=C:B, a collective and a byte beside 1 inside a host")
+      ->envname("SHARDWAY_LINKS")
+      ->capture_default_str();
 }
 
 std::vector<std::string> ClusterOptions::ToArguments() const {
@@ -39,6 +45,7 @@ std::vector<std::string> ClusterOptions::ToArguments() const {
   arguments.push_back(absl::StrCat("--memory-budget=", memory_budget));
   arguments.push_back(absl::StrCat("--collective-timeout=", collective_timeout_s));
   arguments.push_back(absl::StrCat("--callback-timeout=", callback_timeout_s));
+  arguments.push_back("--links=" + links);
   if (!plugin.empty()) {
     arguments.push_back("--plugin=" + plugin);
   }

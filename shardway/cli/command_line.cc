@@ -19,6 +19,12 @@ void AddTo(CLI::App& command, CompileCommand& options) {
   command.add_option("--out", options.out, "shardings of the results");
   command.add_option("--islands", options.islands, "the island of every device: 0,0,1,1")
       ->delimiter(',');
+  command.add_option("--hosts", options.hosts, "the host of every device: 0,0,1,1")->delimiter(',');
+  command
+      .add_option("--links", options.links,
+                  "what sending costs beside 1 inside a host: hosts=C:B,islands=C:B, a collective "
+                  "and a byte")
+      ->envname("SHARDWAY_LINKS");
   command.add_option("--backend", options.backend, "whose collectives: ffi, native or both")
       ->check(CLI::IsMember({"ffi", "native", "both"}));
   command
@@ -29,7 +35,7 @@ void AddTo(CLI::App& command, CompileCommand& options) {
       ->check(CLI::IsMember({"auto", "always", "never"}));
   command
       .add_option("--island-steps", options.island_steps,
-                  "sums across islands scattered, summed and gathered: for accelerators (auto), "
+                  "sums across islands scattered, summed and gathered: where it pays (auto), "
                   "always or never")
       ->envname("SHARDWAY_ISLAND_STEPS")
       ->check(CLI::IsMember({"auto", "always", "never"}));

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
 #include "shardway/cli/child_process.h"
+#include "shardway/cli/cluster_options.h"
 #include "shardway/cli/find_files.h"
 #include "shardway/compile/compile.h"
 #include "shardway/compile/describe.h"
@@ -78,6 +80,24 @@ absl::Status Print(const compile::Request& request, const CompileCommand& comman
   return absl::OkStatus();
 }
 
+// Devices that no host is given for are on one host of their island.
+absl::Status Place(const CompileCommand& command, compile::Request* request) {
+  const size_t count = std::max(command.islands.size(), command.hosts.size());
+  for (const size_t given : {command.islands.size(), command.hosts.size()}) {
+    if (given == 0 || given == count) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--islands has ", command.islands.size(),
+                                                   " devices, --hosts ", command.hosts.size()));
+  }
+  for (size_t d = 0; d < count; ++d) {
+    const int island = command.islands.empty() ? 0 : command.islands[d];
+    request->places.push_back({island, command.hosts.empty() ? island : command.hosts[d]});
+  }
+  if (!command.links.empty() && command.links != ClusterOptions::kMeasured) {
+    SHARDWAY_ASSIGN_OR_RETURN(request->link_prices, topology::ParseLinkPrices(command.links));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int RunCompile(const CompileCommand& command) {
@@ -90,7 +110,10 @@ int RunCompile(const CompileCommand& command) {
   compile::Request request;
   request.artifact = std::make_shared<const std::string>(*std::move(program));
   request.num_partitions = 0;  // what the mesh or the program says
-  request.islands = command.islands;
+  if (const absl::Status placed = Place(command, &request); !placed.ok()) {
+    std::cerr << "shardway compile: " << placed.message() << "\n";
+    return 2;
+  }
   request.allow_propagation_to_parameters = {command.propagate_inputs};
   request.allow_propagation_to_results = {command.propagate_outputs};
   for (const bool native : {false, true}) {

@@ -11,6 +11,8 @@ struct CompileCommand {
   std::string mesh;     // x=4,y=2; empty: what the program says
   std::string in, out;  // shardings, see compile/boundary_shardings.h
   std::vector<int> islands;        // of every device; empty: all are one
+  std::vector<int> hosts;          // the same
+  std::string links;               // what they cost, as topology::LinkPrices writes it
   std::string backend = "ffi";     // ffi, native or both
   std::string windowed_einsum;     // auto, always or never
   std::string island_steps;        // the same

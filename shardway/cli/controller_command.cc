@@ -52,6 +52,10 @@ absl::StatusOr<Cluster> StartCluster(const ControllerCommand& command) {
   options.callback_timeout = std::chrono::seconds(command.cluster.callback_timeout_s);
   options.memory_budget = command.cluster.memory_budget;
   options.compile = compile::Compile;
+  if (command.cluster.links != ClusterOptions::kMeasured) {
+    SHARDWAY_ASSIGN_OR_RETURN(options.link_prices,
+                              topology::ParseLinkPrices(command.cluster.links));
+  }
   wire::UniqueFd comm;
   if (shape.num_hosts() > 1) {
     options.comm_bytes = worker::SharedMemoryBytes(shape.num_hosts());

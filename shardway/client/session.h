@@ -119,6 +119,8 @@ class Session {
   virtual const std::string& platform() const = 0;  // "cpu"
   virtual const std::string& platform_version() const = 0;
   virtual const std::vector<Device>& devices() const = 0;  // by global id
+  // What the compiler weighs of links between them: topology::LinkPrices::ToString.
+  virtual const std::string& link_prices() const = 0;
 
   // Makers: they return the new array at once. `shards` has one entry per device of `spec`; equal
   // data pointers (replicated arrays) travel once. The bytes are copied before Put returns. Only an

@@ -60,6 +60,7 @@ SessionImpl::SessionImpl(std::unique_ptr<wire::Channel> channel,
       arena_(std::move(arena)),
       platform_(welcome.platform()),
       platform_version_(welcome.platform_version()),
+      link_prices_(welcome.link_prices()),
       limits_{welcome.devices_size(), arena_->bytes()},
       callbacks_(
           std::make_shared<CallbackThreads>([channel = channel_](const wire::ClientMessage& reply) {

@@ -46,6 +46,7 @@ class SessionImpl final : public Session {
 
   const std::string& platform() const override { return platform_; }
   const std::string& platform_version() const override { return platform_version_; }
+  const std::string& link_prices() const override { return link_prices_; }
   const std::vector<Device>& devices() const override { return devices_; }
 
   absl::StatusOr<ArrayId> Put(const ArraySpec& spec, absl::Span<const HostShard> shards) override;
@@ -157,6 +158,7 @@ class SessionImpl final : public Session {
   const std::unique_ptr<wire::ArenaAllocator> arena_;
   std::string platform_;
   std::string platform_version_;
+  std::string link_prices_;
   std::vector<Device> devices_;
   const wire::SessionLimits limits_;
   const std::shared_ptr<CallbackThreads> callbacks_;

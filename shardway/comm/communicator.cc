@@ -8,6 +8,7 @@
 #include "shardway/base/cores.h"
 #include "shardway/base/status_macros.h"
 #include "shardway/comm/communicator_impl.h"
+#include "shardway/comm/link_probe.h"
 #include "shardway/comm/run_id.h"
 
 namespace shardway::comm {
@@ -200,6 +201,15 @@ absl::Status CommunicatorImpl::Receive(uint64_t key, int from_host, absl::Span<c
 void CommunicatorImpl::OnTransfer(uint64_t key, int from_host, std::function<void()> begun) {
   if (exchange_ == nullptr) return begun();  // Receive has an error for it
   exchange_->transfers().OnBegun(key, from_host, std::move(begun));
+}
+
+absl::StatusOr<topology::Link> CommunicatorImpl::MeasureLink(LaunchId launch, int device, int other,
+                                                             Duration timeout) {
+  LinkProbe probe;
+  probe.launch = launch;
+  probe.devices[0] = device;
+  probe.devices[1] = other;
+  return comm::MeasureLink(*this, probe, timeout);
 }
 
 void CommunicatorImpl::HostLost(int host, const absl::Status& cause) {

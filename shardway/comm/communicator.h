@@ -21,6 +21,7 @@
 #include "absl/types/span.h"
 #include "shardway/base/clock.h"
 #include "shardway/collective/spec.h"
+#include "shardway/topology/links.h"
 
 namespace shardway::comm {
 
@@ -87,6 +88,11 @@ class Communicator {
   // array may still be in the making there, and no thread here needs to wait for it. Also when the
   // sender is lost, or has not begun for long. `begun` must be short.
   virtual void OnTransfer(uint64_t key, int from_host, std::function<void()> begun) = 0;
+
+  // What collectives between two devices (global ids) take, by carrying some out: see link_probe.h.
+  // Their hosts call it with the same `launch`, while nothing else executes. Blocking.
+  virtual absl::StatusOr<topology::Link> MeasureLink(LaunchId launch, int device, int other,
+                                                     Duration timeout) = 0;
 
   // A host is known to be lost: everything that waits for it fails with UNAVAILABLE.
   virtual void HostLost(int host, const absl::Status& cause) = 0;

@@ -35,10 +35,17 @@ class CommunicatorImpl : public Communicator {
   absl::Status Send(uint64_t key, int to_host, absl::Span<const char> bytes) override;
   absl::Status Receive(uint64_t key, int from_host, absl::Span<char> bytes) override;
   void OnTransfer(uint64_t key, int from_host, std::function<void()> begun) override;
+  absl::StatusOr<topology::Link> MeasureLink(LaunchId launch, int device, int other,
+                                             Duration timeout) override;
   void HostLost(int host, const absl::Status& cause) override;
 
   // What the FFI handler calls, and tests in its place.
   absl::StatusOr<Outcome> File(const Call& call) { return rendezvous_.File(call); }
+  // Of a device by its global id; -1: there is none, or on another host.
+  int OrdinalOf(int device) const {
+    const bool known = device >= 0 && device < static_cast<int>(hosts_.ordinal_of_device.size());
+    return known ? hosts_.ordinal_of_device[device] : -1;
+  }
   // The specification at a site of an open launch; null: there is none.
   Rendezvous::OpenSite FindSite(int32_t launch_key, int32_t site) {
     return rendezvous_.FindSite(launch_key, site);

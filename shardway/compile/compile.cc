@@ -148,10 +148,10 @@ absl::Status CheckRequest(const Request& request) {
     return absl::InvalidArgumentError(
         absl::StrCat(request.num_replicas, " replicas of ", request.num_partitions, " partitions"));
   }
-  const auto placed = static_cast<int64_t>(request.islands.size());
+  const auto placed = static_cast<int64_t>(request.places.size());
   if (placed != 0 && placed != request.num_replicas * request.num_partitions) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the islands of ", placed, " devices were given for a program for ", request.num_replicas,
+        "the places of ", placed, " devices were given for a program for ", request.num_replicas,
         " x ", request.num_partitions, ": give one for each device, or none"));
   }
   return absl::OkStatus();
@@ -221,7 +221,7 @@ absl::StatusOr<Partitioned> CompileWith(const Request& asked, const Options& opt
                                                         "--island-steps or SHARDWAY_ISLAND_STEPS"));
   SHARDWAY_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, Import(request, options));
   SHARDWAY_ASSIGN_OR_RETURN(spmd::Program program, Flatten(*module, request));
-  program.mesh.SetIslands(request.islands);
+  program.mesh.SetPlaces(request.places, request.link_prices);
   Show(options, "2-flat.mlir", *program.module);
   SHARDWAY_RETURN_IF_ERROR(spmd::PairTransfers(program));
   spmd::TurnSorts(program);

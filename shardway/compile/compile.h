@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "shardway/base/element_type.h"
+#include "shardway/topology/links.h"
 
 namespace shardway::compile {
 
@@ -23,10 +24,11 @@ struct Request {
   std::vector<bool> allow_propagation_to_parameters;
   std::vector<bool> allow_propagation_to_results;
   bool use_shardy = true;
-  // The island of every device, replica by replica: what crosses islands is dearer. Empty: all are
-  // one. Names do not matter: they are 0, 1, … in the order in which they occur, so that programs
-  // placed alike are one program.
-  std::vector<int> islands;
+  // Where every device is, replica by replica: what crosses hosts and islands is dearer. Empty: all
+  // are at one place. Numbers do not matter: they are 0, 1, … in the order in which they occur, so
+  // that programs placed alike are one program.
+  std::vector<topology::Place> places;
+  topology::LinkPrices link_prices;
 };
 
 // An array at the program's boundary. Every shard has the shape `local_dims` (XLA's boundary: sizes

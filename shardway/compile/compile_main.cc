@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
     }
   }
   for (int d = 0; island > 0 && d < request.num_replicas * request.num_partitions; ++d)
-    request.islands.push_back(d / island);
+    request.places.push_back({d / island, d / island});
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     std::cerr << "cannot read " << path << "\n";

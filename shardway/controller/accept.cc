@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
 #include "shardway/controller/core.h"
@@ -26,15 +27,31 @@ absl::StatusOr<program::ArrayLayoutPtr> MakeLayout(uint32_t element,
   return program::ArrayLayoutPtr(std::move(layout));
 }
 
-// As compile::Request has it; empty where all devices are of one island.
-std::vector<int> IslandsOf(absl::Span<const int> devices, const topology::Topology& topology) {
-  std::vector<int> names, islands;
-  for (int device : devices) {
-    const auto name = std::find(names.begin(), names.end(), topology.IslandOf(device));
-    islands.push_back(static_cast<int>(name - names.begin()));
-    if (name == names.end()) names.push_back(topology.IslandOf(device));
+// Numbers in the order in which they occur.
+class Names {
+ public:
+  int Of(int number) {
+    return names_.try_emplace(number, static_cast<int>(names_.size())).first->second;
   }
-  return names.size() > 1 ? islands : std::vector<int>();
+
+ private:
+  absl::flat_hash_map<int, int> names_;
+};
+
+// As compile::Request has it; empty where all devices are at one place.
+std::vector<topology::Place> PlacesOf(absl::Span<const int> devices,
+                                      const topology::Topology& topology) {
+  Names islands, hosts;
+  std::vector<topology::Place> places;
+  places.reserve(devices.size());
+  for (int device : devices) {
+    places.push_back({islands.Of(topology.IslandOf(device)), hosts.Of(topology.HostOf(device))});
+  }
+  if (std::all_of(places.begin(), places.end(),
+                  [](const topology::Place& place) { return place == topology::Place(); })) {
+    places.clear();
+  }
+  return places;
 }
 
 }  // namespace
@@ -328,7 +345,8 @@ absl::Status Core::Compile(Session& session, wire::Compile& message,
   task.request.allow_propagation_to_results.assign(options.allow_propagation_to_results().begin(),
                                                    options.allow_propagation_to_results().end());
   task.request.use_shardy = options.use_shardy();
-  task.request.islands = IslandsOf((*slice)->devices, topology_);
+  task.request.places = PlacesOf((*slice)->devices, topology_);
+  task.request.link_prices = link_prices_;
   task.xla_options = std::move(*options.mutable_xla_options());
   tasks->push_back(std::move(task));
   return absl::OkStatus();

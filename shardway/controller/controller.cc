@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardway/base/logging.h"
 #include "shardway/base/status_macros.h"
+#include "shardway/controller/measure_links.h"
 #include "shardway/controller/outbox.h"
 #include "shardway/wire/arena.h"
 #include "shardway/wire/protocol.h"
@@ -104,6 +105,7 @@ absl::StatusOr<std::unique_ptr<Controller>> Controller::Start(ControllerOptions 
   }
   auto controller = std::unique_ptr<Controller>(new Controller(std::move(options), topology));
   SHARDWAY_RETURN_IF_ERROR(controller->ConfigureWorkers());
+  controller->SettleLinkPrices();
   controller->StartThreads();
   return controller;
 }
@@ -191,6 +193,21 @@ absl::Status Controller::ConfigureWorkers() {
     platform_version_ = message.ready().platform_version();
   }
   return absl::OkStatus();
+}
+
+void Controller::SettleLinkPrices() {
+  if (options_.link_prices) {
+    link_prices_ = *options_.link_prices;
+  } else if (const auto links = MeasureLinks(options_.workers, topology_, options_.link_timeout);
+             links.ok()) {
+    link_prices_ = topology::PricesOf(*links);
+    LOG_INFO("links: {}; prices {}", links->ToString(), link_prices_.ToString());
+  } else {
+    LOG_WARN("links could not be measured, prices are assumed ({}): {}", link_prices_.ToString(),
+             links.status().ToString());
+  }
+  MutexLock lock(mutex_);
+  core_->SetLinkPrices(link_prices_);
 }
 
 void Controller::StartThreads() {

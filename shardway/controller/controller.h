@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "shardway/base/mutex.h"
 #include "shardway/controller/core.h"
 #include "shardway/controller/program_store.h"
+#include "shardway/topology/links.h"
 #include "shardway/topology/topology.h"
 #include "shardway/wire/channel.h"
 #include "shardway/wire/unique_fd.h"
@@ -37,6 +39,9 @@ struct ControllerOptions {
   Duration collective_timeout = std::chrono::seconds(60);
   Duration callback_timeout = std::chrono::minutes(10);
   Duration ready_timeout = std::chrono::seconds(60);
+  // What links cost; nullopt: measured when the cluster starts.
+  std::optional<topology::LinkPrices> link_prices;
+  Duration link_timeout = std::chrono::seconds(2);  // to measure one
   // A worker that says nothing for so long, though asked, is lost.
   Duration worker_liveness = std::chrono::seconds(30);
   int64_t memory_budget = 0;  // of a session, bytes per device; 0: what the machine has
@@ -66,6 +71,7 @@ class Controller {
   const topology::Topology& topology() const { return topology_; }
   const std::string& platform() const { return platform_; }
   const std::string& platform_version() const { return platform_version_; }
+  const topology::LinkPrices& link_prices() const { return link_prices_; }
 
   struct Opened {
     SessionId id;
@@ -87,6 +93,7 @@ class Controller {
 
   Controller(ControllerOptions options, const topology::Topology& topology);
   absl::Status ConfigureWorkers();
+  void SettleLinkPrices();
   void StartThreads();
   void ReadWorker(int host);
   void KeepTime();
@@ -98,6 +105,7 @@ class Controller {
   const topology::Topology topology_;
   std::string platform_;
   std::string platform_version_;
+  topology::LinkPrices link_prices_;
 
   std::vector<std::unique_ptr<Port>> ports_;
   std::vector<std::atomic<int64_t>> last_heard_;  // by host: nanoseconds of the clock

@@ -24,8 +24,10 @@
 #include "shardway/controller/operation.h"
 #include "shardway/controller/session.h"
 #include "shardway/controller/worker_port.h"
+#include "shardway/topology/links.h"
 #include "shardway/topology/slice.h"
 #include "shardway/topology/topology.h"
+#include "shardway/wire/protocol.h"
 #include "shardway/wire/session.pb.h"
 
 namespace shardway::controller {
@@ -44,6 +46,9 @@ class Core {
   Core(const topology::Topology& topology, std::vector<WorkerPort*> ports,
        scheduler::SchedulerOptions options);
   ~Core();
+
+  // What programs that are compiled from now on weigh.
+  void SetLinkPrices(const topology::LinkPrices& prices) { link_prices_ = prices; }
 
   // `arena_fd` is sent to the workers.
   SessionId OpenSession(std::string name, std::shared_ptr<SessionSink> sink, int64_t memory_budget,
@@ -128,6 +133,7 @@ class Core {
   SessionEvents& EventsOf(Session& session);
 
   const topology::Topology topology_;
+  topology::LinkPrices link_prices_;
   topology::SliceTable slices_;
   scheduler::Scheduler scheduler_;
   std::vector<Host> hosts_;
@@ -136,7 +142,7 @@ class Core {
   std::vector<std::pair<int, absl::Status>> broken_ports_;  // noticed while sending
 
   uint64_t next_session_ = 1;
-  uint64_t next_op_ = 1;
+  uint64_t next_op_ = wire::kMaxLinkProbes + 1;
   uint64_t next_request_ = 1;
   uint64_t next_call_ = 1;
   absl::flat_hash_map<uint64_t, std::unique_ptr<Session>> sessions_;

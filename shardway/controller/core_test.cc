@@ -244,13 +244,16 @@ TEST_F(CoreTest, ACompileErrorFailsTheAnswerAndEveryRun) {
 
 TEST_F(CoreTest, TheCompilerLearnsWhereIslandsEnd) {
   Open();  // devices 0 and 1 are one island, 2 and 3 another
-  const std::vector<std::pair<std::vector<int>, std::vector<int>>> cases = {
-      {{0, 1, 2, 3}, {0, 0, 1, 1}},
-      {{3, 1, 2, 0}, {0, 1, 0, 1}},  // islands are numbered as they occur
+  const topology::LinkPrices prices{{2, 1}, {64, 8}};
+  core_->SetLinkPrices(prices);
+  const topology::Place a{0, 0}, b{1, 1};
+  const std::vector<std::pair<std::vector<int>, std::vector<topology::Place>>> cases = {
+      {{0, 1, 2, 3}, {a, a, b, b}},
+      {{3, 1, 2, 0}, {a, b, a, b}},  // islands are numbered as they occur
       {{2, 3}, {}},                  // one island: the same program on either
   };
   uint64_t program = 0;
-  for (const auto& [devices, islands] : cases) {
+  for (const auto& [devices, places] : cases) {
     wire::ClientMessage message;
     message.mutable_compile()->set_program(++program);
     message.mutable_compile()->set_artifact("code");
@@ -260,7 +263,8 @@ TEST_F(CoreTest, TheCompilerLearnsWhereIslandsEnd) {
     options.mutable_devices()->Assign(devices.begin(), devices.end());
     ASSERT_TRUE(Send(message).ok());
     ASSERT_EQ(tasks_.size(), program);
-    EXPECT_EQ(tasks_.back().request.islands, islands);
+    EXPECT_EQ(tasks_.back().request.places, places);
+    EXPECT_EQ(tasks_.back().request.link_prices, prices);
   }
 }
 

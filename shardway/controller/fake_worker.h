@@ -4,12 +4,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "shardway/base/mutex.h"
+#include "shardway/topology/links.h"
 #include "shardway/wire/channel.h"
 #include "shardway/wire/validate.h"
 #include "shardway/wire/worker.pb.h"
@@ -43,6 +45,12 @@ class FakeWorker {
     MutexLock lock(mutex_);
     return closed_;
   }
+  // What probes of links between this host and others find; nullopt: no answer.
+  void SetLink(std::optional<topology::Link> link) {
+    MutexLock lock(mutex_);
+    answers_probes_ = link.has_value();
+    link_ = link.value_or(topology::Link());
+  }
   // Runs from now on fail with `status` (OK: they don't).
   void FailRuns(absl::Status status) {
     MutexLock lock(mutex_);
@@ -66,6 +74,15 @@ class FakeWorker {
           wire::ToProto(ready_, answer.mutable_ready()->mutable_status());
           answer.mutable_ready()->set_platform("fake");
           break;
+        case wire::ToWorker::kMeasureLink: {
+          MutexLock lock(mutex_);
+          if (!answers_probes_) continue;
+          wire::LinkMeasured& measured = *answer.mutable_link_measured();
+          measured.set_launch(message.measure_link().launch());
+          measured.set_latency_s(link_.latency_s);
+          measured.set_bytes_per_s(link_.bytes_per_s);
+          break;
+        }
         case wire::ToWorker::kRun: {
           MutexLock lock(mutex_);
           ++runs_;
@@ -110,6 +127,8 @@ class FakeWorker {
   bool frozen_ SHARDWAY_GUARDED_BY(mutex_) = false;
   int64_t runs_ SHARDWAY_GUARDED_BY(mutex_) = 0;
   bool closed_ SHARDWAY_GUARDED_BY(mutex_) = false;
+  bool answers_probes_ SHARDWAY_GUARDED_BY(mutex_) = true;
+  topology::Link link_ SHARDWAY_GUARDED_BY(mutex_) = {1e-6, 1e9};
   absl::Status failure_ SHARDWAY_GUARDED_BY(mutex_);
   std::thread thread_;  // last: it uses the rest
 };

@@ -25,7 +25,7 @@ bool ProgramStore::Key::operator==(const Key& other) const {
          x.num_replicas == y.num_replicas && x.num_partitions == y.num_partitions &&
          x.allow_propagation_to_parameters == y.allow_propagation_to_parameters &&
          x.allow_propagation_to_results == y.allow_propagation_to_results &&
-         x.use_shardy == y.use_shardy && x.islands == y.islands;
+         x.use_shardy == y.use_shardy && x.places == y.places && x.link_prices == y.link_prices;
 }
 
 ProgramStore::ProgramStore(CompileFunction compile, int threads, size_t max_programs,

@@ -46,7 +46,7 @@ class ProgramStore {
     friend H AbslHashValue(H state, const Key& key) {
       const compile::Request& r = key.request;
       return H::combine(std::move(state), *r.artifact, r.num_replicas, r.num_partitions,
-                        r.use_shardy, r.islands);
+                        r.use_shardy, r.places);
     }
   };
   struct Entry {

@@ -39,7 +39,7 @@ TEST(ProgramStoreTest, TheSameContentIsCompiledOnce) {
   store.Get(other, [&](absl::StatusOr<program::ProgramPtr>) { done.set_value(); });
   done.get_future().get();
   EXPECT_EQ(store.compiles(), 3) << "options are part of what is compiled";
-  other.islands = {0, 1};
+  other.places = {{0, 0}, {1, 1}};
   std::promise<void> placed;
   store.Get(other, [&](absl::StatusOr<program::ProgramPtr>) { placed.set_value(); });
   placed.get_future().get();

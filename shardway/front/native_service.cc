@@ -46,6 +46,7 @@ absl::Status SendWelcome(const controller::Controller& controller,
   welcome.set_session(session.id.value);
   welcome.set_platform(controller.platform());
   welcome.set_platform_version(controller.platform_version());
+  welcome.set_link_prices(controller.link_prices().ToString());
   welcome.set_arena_bytes(session.arena_bytes);
   const topology::Topology& topology = controller.topology();
   for (int id = 0; id < topology.num_devices(); ++id) {

@@ -47,7 +47,7 @@ PJRT_Client::PJRT_Client(std::unique_ptr<shardway::client::Session> opened)
   topology.platform_name = platform_name;
   topology.platform_version = platform_version;
   for (const shardway::client::Device& device : session->devices()) {
-    PJRT_Device& made = owned_devices.emplace_back(this, device, platform_name);
+    PJRT_Device& made = owned_devices.emplace_back(this, device);
     devices.push_back(&made);
     memories.insert(memories.end(), made.memories.begin(), made.memories.end());
     topology.descriptions.push_back(&made.description);

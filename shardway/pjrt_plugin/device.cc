@@ -11,24 +11,28 @@ using shardway::pjrt_plugin::NamedInts;
 using shardway::pjrt_plugin::NamedString;
 
 PJRT_DeviceDescription::PJRT_DeviceDescription(const shardway::client::Device& device,
-                                               std::string_view platform)
+                                               std::string_view platform,
+                                               std::string_view link_prices)
     : id(device.id),
       kind(platform),
       host_name(absl::StrCat("island", device.island, "-host", device.host)),
+      link_prices(link_prices),
       debug_string(absl::StrCat("Shardway device ", device.id, ": island ", device.island,
                                 ", host ", device.host, ", local ", device.local)),
       to_string(absl::StrCat("ShardwayDevice(id=", device.id, ", island=", device.island,
                              ", host=", device.host, ", local=", device.local, ")")),
       coords(device.coords.begin(), device.coords.end()) {
-  attributes = {NamedInt("slice_index", device.island), NamedString("host_name", host_name),
-                NamedInt("host_index", device.host), NamedInts("coords", coords),
-                NamedInt("core_on_chip", 0)};
+  attributes = {NamedInt("slice_index", device.island),
+                NamedString("host_name", host_name),
+                NamedInt("host_index", device.host),
+                NamedInts("coords", coords),
+                NamedInt("core_on_chip", 0),
+                NamedString("link_prices", this->link_prices)};
 }
 
-PJRT_Device::PJRT_Device(PJRT_Client* client, const shardway::client::Device& device,
-                         std::string_view platform)
-    : client(client), description(device, platform) {
-  const auto kinds = shardway::pjrt_plugin::MemoryKinds(platform);
+PJRT_Device::PJRT_Device(PJRT_Client* client, const shardway::client::Device& device)
+    : client(client), description(device, client->platform_name, client->session->link_prices()) {
+  const auto kinds = shardway::pjrt_plugin::MemoryKinds(client->platform_name);
   for (size_t i = 0; i < kinds.size(); ++i) {
     const std::string kind(kinds[i]);
     owned_memories.push_back(

@@ -1,7 +1,7 @@
 // Devices and their descriptions. JAX turns every attribute into a Python attribute: `slice_index`
 // is the island (mesh_utils.create_hybrid_device_mesh works off it), `host_name`, `host_index`,
-// `coords` and `core_on_chip` say where a device is. All devices are addressable from this one
-// process.
+// `coords` and `core_on_chip` say where a device is, `link_prices` what the compiler takes sending
+// between them to cost. All devices are addressable from this one process.
 #pragma once
 
 #include <deque>
@@ -15,12 +15,15 @@
 #include "shardway/pjrt_plugin/memory.h"
 
 struct PJRT_DeviceDescription {
-  PJRT_DeviceDescription(const shardway::client::Device& device, std::string_view platform);
+  // `link_prices`: of its cluster, as topology::LinkPrices writes them.
+  PJRT_DeviceDescription(const shardway::client::Device& device, std::string_view platform,
+                         std::string_view link_prices);
   PJRT_DeviceDescription(const PJRT_DeviceDescription&) = delete;
 
   int id;
   std::string kind;
   std::string host_name;
+  std::string link_prices;
   std::string debug_string;
   std::string to_string;
   std::vector<int64_t> coords;
@@ -28,8 +31,7 @@ struct PJRT_DeviceDescription {
 };
 
 struct PJRT_Device {
-  PJRT_Device(PJRT_Client* client, const shardway::client::Device& device,
-              std::string_view platform);
+  PJRT_Device(PJRT_Client* client, const shardway::client::Device& device);
 
   PJRT_Client* client;
   PJRT_DeviceDescription description;

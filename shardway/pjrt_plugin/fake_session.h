@@ -48,6 +48,7 @@ class FakeSession : public client::Session {
 
   const std::string& platform() const override { return platform_; }
   const std::string& platform_version() const override { return platform_; }
+  const std::string& link_prices() const override { return link_prices_; }
   const std::vector<client::Device>& devices() const override { return devices_; }
 
   absl::StatusOr<ArrayId> Put(const client::ArraySpec& spec,
@@ -161,6 +162,7 @@ class FakeSession : public client::Session {
 
   const std::shared_ptr<FakeSessionLog> log_;
   const std::string platform_ = "cpu";
+  const std::string link_prices_ = "hosts=1:1,islands=4:4";
   std::vector<client::Device> devices_;
   uint64_t last_array_ = 0;
   uint64_t last_program_ = 0;

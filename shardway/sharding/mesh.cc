@@ -134,18 +134,37 @@ std::optional<AxisList> Mesh::AtomsOf(absl::Span<const Stride> strides) const {
   return list;
 }
 
-void Mesh::SetIslands(absl::Span<const int> island_of) {
-  across_islands_ = 0;
-  const auto count = static_cast<int64_t>(island_of.size());
+void Mesh::SetPlaces(absl::Span<const topology::Place> places, const topology::LinkPrices& prices) {
+  prices_ = prices;
+  across_hosts_ = across_islands_ = 0;
+  const auto count = static_cast<int64_t>(places.size());
   for (int a = 0; a < num_atoms(); ++a) {
-    for (int64_t d = 0; d < count && !Contains(across_islands_, a); ++d) {
+    const AxisSet bit = AxisSet{1} << a;
+    for (int64_t d = 0; d < count && (across_islands_ & bit) == 0; ++d) {
       const bool first = d / atoms_[a].stride % atoms_[a].size == 0;
       for (int64_t k = 1; first && k < atoms_[a].size; ++k) {
         const int64_t other = d + k * atoms_[a].stride;
-        if (other < count && island_of[d] != island_of[other]) across_islands_ |= AxisSet{1} << a;
+        if (other >= count || places[d] == places[other]) continue;
+        across_hosts_ |= bit;
+        if (places[d].island != places[other].island) across_islands_ |= bit;
       }
     }
   }
+}
+
+topology::LinkPrice Mesh::PriceOf(AxisSet axes) const {
+  if ((axes & across_islands_) != 0) return prices_.between_islands;
+  if ((axes & across_hosts_) != 0) return prices_.between_hosts;
+  return {};
+}
+
+AxisSet Mesh::DearestOf(AxisSet axes) const {
+  const topology::LinkPrice dearest = PriceOf(axes);
+  AxisSet those = 0;
+  for (uint8_t a : ToList(axes)) {
+    if (PriceOf(AxisSet{1} << a) == dearest) those |= AxisSet{1} << a;
+  }
+  return those == axes ? 0 : those;
 }
 
 void Mesh::Name(std::string name, AxisList atoms) {

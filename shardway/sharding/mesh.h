@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "shardway/ir/sdy.h"
+#include "shardway/topology/links.h"
 
 namespace shardway::sharding {
 
@@ -69,13 +70,13 @@ class Mesh {
   int64_t SizeOf(AxisSet axes) const;
   AxisList ToList(AxisSet axes) const;  // in mesh order
 
-  // What a byte costs between devices that differ in these atoms, beside one inside an island: the
-  // dearest of them counts. 1 unless SetIslands was called.
-  double Price(AxisSet axes) const { return (axes & across_islands_) != 0 ? kIslandPrice : 1; }
-  // The atoms whose places are on several islands.
-  AxisSet across_islands() const { return across_islands_; }
-  // The island of every device, by id; for several replicas one after the other. Empty: one island.
-  void SetIslands(absl::Span<const int> island_of);
+  // What sending between devices that differ in these atoms costs beside sending inside a host: the
+  // dearest of them counts. 1 unless SetPlaces was called.
+  topology::LinkPrice PriceOf(AxisSet axes) const;
+  // Those of `axes` that are dearer than the others; empty where all cost the same.
+  AxisSet DearestOf(AxisSet axes) const;
+  // The place of every device, by id; for several replicas one after the other. Empty: one host.
+  void SetPlaces(absl::Span<const topology::Place> places, const topology::LinkPrices& prices);
 
   // The atoms that make up these strides, or nullopt when they do not fall on atoms.
   std::optional<AxisList> AtomsOf(absl::Span<const Stride> strides) const;
@@ -90,10 +91,10 @@ class Mesh {
   std::string ToString(const AxisList& axes) const;
 
  private:
-  static constexpr double kIslandPrice = 4;
-
   int64_t num_devices_ = 1;
-  AxisSet across_islands_ = 0;
+  AxisSet across_hosts_ = 0;    // the atoms whose places are on several hosts
+  AxisSet across_islands_ = 0;  // a part of them
+  topology::LinkPrices prices_;
   std::vector<Stride> atoms_;
   std::vector<std::pair<std::string, AxisList>> names_;
 };

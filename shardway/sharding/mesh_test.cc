@@ -115,12 +115,18 @@ TEST(Mesh, WholeAxesAreThoseOfTheUser) {
   EXPECT_EQ(mesh.WholeAxes({2, 1}), AxisList{});
 }
 
+using topology::LinkPrice;
+using topology::LinkPrices;
+using topology::Place;
+
 TEST(Mesh, AxesThatCrossIslandsAreDearer) {
   Mesh mesh = *Mesh::Make(8, std::vector<Stride>{{2, 4}, {2, 2}, {2, 1}});
-  auto dear = [&](std::vector<int> island_of) {
-    mesh.SetIslands(island_of);
+  auto dear = [&](const std::vector<int>& island_of) {
+    std::vector<Place> places;
+    for (int island : island_of) places.push_back({island, island});
+    mesh.SetPlaces(places, {});
     std::vector<bool> dear(mesh.num_atoms());
-    for (int a = 0; a < mesh.num_atoms(); ++a) dear[a] = mesh.Price(AxisSet{1} << a) > 1;
+    for (int a = 0; a < mesh.num_atoms(); ++a) dear[a] = mesh.PriceOf(AxisSet{1} << a).byte > 1;
     return dear;
   };
   EXPECT_THAT(dear({}), ElementsAre(false, false, false));
@@ -131,6 +137,29 @@ TEST(Mesh, AxesThatCrossIslandsAreDearer) {
   // Two replicas of eight: the second one lies elsewhere.
   EXPECT_THAT(dear({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 1}),
               ElementsAre(false, true, false));
+}
+
+TEST(Mesh, EachAxisHasThePriceOfItsFarthestLink) {
+  // 2 islands of 2 hosts of 2 devices.
+  Mesh mesh = *Mesh::Make(8, std::vector<Stride>{{2, 4}, {2, 2}, {2, 1}});
+  std::vector<Place> places;
+  for (int d = 0; d < 8; ++d) places.push_back({d / 4, d / 2});
+  const LinkPrices prices{{4, 2}, {64, 16}};
+  mesh.SetPlaces(places, prices);
+  EXPECT_EQ(mesh.PriceOf(0b001), prices.between_islands);
+  EXPECT_EQ(mesh.PriceOf(0b010), prices.between_hosts);
+  EXPECT_EQ(mesh.PriceOf(0b100), LinkPrice());
+  EXPECT_EQ(mesh.PriceOf(0b110), prices.between_hosts);
+  EXPECT_EQ(mesh.PriceOf(0b111), prices.between_islands);
+  EXPECT_EQ(mesh.PriceOf(0), LinkPrice());
+  EXPECT_EQ(mesh.DearestOf(0b111), AxisSet{0b001});
+  EXPECT_EQ(mesh.DearestOf(0b110), AxisSet{0b010});
+  EXPECT_EQ(mesh.DearestOf(0b100), AxisSet{0});
+  EXPECT_EQ(mesh.DearestOf(0), AxisSet{0});
+  // Where hosts cost nothing more only islands count.
+  mesh.SetPlaces(places, {});
+  EXPECT_EQ(mesh.DearestOf(0b110), AxisSet{0});
+  EXPECT_EQ(mesh.DearestOf(0b111), AxisSet{0b001});
 }
 
 TEST(MeshStrides, ReadExplicitDeviceOrders) {

@@ -5,16 +5,18 @@
 #include "shardway/base/status_macros.h"
 #include "shardway/spmd/costs.h"
 #include "shardway/spmd/pack.h"
+#include "shardway/spmd/reshard.h"
 
 namespace shardway::spmd {
 namespace {
 
-double Gathered(double bytes, int64_t n) {
-  return kCollectivePrice + bytes * static_cast<double>(n - 1);
+double Gathered(double bytes, const Mesh& mesh, const AxisList& axes) {
+  const auto others = static_cast<double>(mesh.SizeOf(axes) - 1);
+  return CostOver({kCollectivePrice, bytes * others}, mesh, axes);
 }
-double Scattered(double bytes, int64_t n, bool to_split) {
-  const double part = bytes * static_cast<double>(n - 1) / static_cast<double>(n);
-  return to_split ? kCollectivePrice + part : 2 * (kCollectivePrice + part);
+double Scattered(double bytes, const Mesh& mesh, const AxisList& axes, bool to_split) {
+  const Traffic exchange = {kCollectivePrice, GatherBytes(bytes, mesh.SizeOf(axes))};
+  return CostOver(to_split ? exchange : 2 * exchange, mesh, axes);
 }
 
 ir::Value* WithNewMajor(ir::Builder& b, ir::Value* x) {
@@ -60,8 +62,8 @@ LocalResults ReduceParts(LocalOp& local, std::vector<ir::Value*> parts) {
 
 }  // namespace
 
-double CombineByBodyCost(double bytes, int64_t n, bool to_split) {
-  return std::min(Gathered(bytes, n), Scattered(bytes, n, to_split));
+double CombineByBodyCost(double bytes, const Mesh& mesh, const AxisList& axes, bool to_split) {
+  return std::min(Gathered(bytes, mesh, axes), Scattered(bytes, mesh, axes, to_split));
 }
 
 int ScatteredDim(const ir::Type& whole, const Sharding& from, const Sharding& to,
@@ -96,7 +98,7 @@ LocalResults CombineByBody(LocalOp& local, std::vector<ir::Value*> partial, cons
       if (dim < 0 || partial[0]->type.dims[d] > partial[0]->type.dims[dim]) dim = d;
     }
   }
-  if (dim < 0 || Scattered(bytes, n, to_split) >= Gathered(bytes, n)) {
+  if (dim < 0 || Scattered(bytes, e.mesh(), axes, to_split) >= Gathered(bytes, e.mesh(), axes)) {
     return ReduceParts(local,
                        Together(b, partial, [&](ir::Value* x) { return e.AllGather(x, 0, axes); }));
   }

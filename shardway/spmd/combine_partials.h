@@ -15,9 +15,9 @@ namespace shardway::spmd {
 // they are returned so, and `local.result_shardings` says it.
 LocalResults CombineByBody(LocalOp& local, std::vector<ir::Value*> partial, const AxisList& axes);
 
-// What that costs for a result of which a device's partial result has `bytes`, in bytes; `to_split`
-// says whether it is wanted scattered over the axes.
-double CombineByBodyCost(double bytes, int64_t n, bool to_split);
+// What that costs for a result of which a device's partial result has `bytes`; `to_split` says
+// whether it is wanted scattered over the axes.
+double CombineByBodyCost(double bytes, const Mesh& mesh, const AxisList& axes, bool to_split);
 
 // The dimension along which `to` splits a result further over just these axes; -1 when none.
 int ScatteredDim(const ir::Type& whole, const Sharding& from, const Sharding& to,

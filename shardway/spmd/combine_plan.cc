@@ -30,11 +30,11 @@ double CombineInRoom(const ir::Op& op, const ir::Type& type, double bytes, const
   const int64_t n = mesh.SizeOf(axes);
   if (op.kind == ir::OpKind::kSort) bytes *= SentByPart(op, n);
   if (op.kind != ir::OpKind::kReduce) {
-    return mesh.Price(pending) * (kCollectivePrice + bytes * static_cast<double>(n - 1)) +
-           ReshardCost(type, from, to, mesh);
+    const Traffic gathered = {kCollectivePrice, bytes * static_cast<double>(n - 1)};
+    return CostOver(gathered, mesh, pending) + ReshardCost(type, from, to, mesh);
   }
   const int dim = ScatteredDim(type, from, to, axes, mesh);
-  const double cost = mesh.Price(pending) * CombineByBodyCost(bytes, n, dim >= 0);
+  const double cost = CombineByBodyCost(bytes, mesh, axes, dim >= 0);
   return dim >= 0 ? cost : cost + ReshardCost(type, from, to, mesh);
 }
 
@@ -78,7 +78,7 @@ double CombineCost(const ir::Op& op, const OpRule& rule, const ir::Type& type, c
   double cost = 0;
   for (const auto& scatter : plan.scatters) {
     const int64_t n = mesh.SizeOf(scatter.axes);
-    cost += mesh.Price(ToSet(scatter.axes)) * (kCollectivePrice + GatherBytes(bytes, n)) +
+    cost += CostOver({kCollectivePrice, GatherBytes(bytes, n)}, mesh, scatter.axes) +
             kCopyPrice * bytes;
     bytes /= static_cast<double>(n);
   }

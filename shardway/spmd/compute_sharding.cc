@@ -253,7 +253,7 @@ class Chooser {
     for (const Tensor& t : tensors_) {
       if (!t.type->is_tensor() || t.type->rank() == 0) {
         if (t.is_result && pending != 0 && !combined) {
-          cost += share_ * mesh_.Price(pending) * kCollectivePrice;
+          cost += share_ * CostOver({kCollectivePrice, 0}, mesh_, pending);
           combined = true;
         }
         continue;
@@ -268,7 +268,7 @@ class Chooser {
       } else {
         cost += share_ * CombineCost(op_, rule_, *t.type, here, *t.sharding, pending, mesh_);
         // The results of one operator travel together.
-        if (combined) cost -= share_ * mesh_.Price(pending) * kCollectivePrice;
+        if (combined) cost -= share_ * CostOver({kCollectivePrice, 0}, mesh_, pending);
         combined = true;
       }
     }

@@ -127,8 +127,8 @@ double ConcatenateExchange(const ir::Op& op, const OpRule& rule, const FactorAxe
       sharding::LocalType(op.result()->type, FromFactors(rule, result, axes, mesh), mesh);
   row.dims[dim] = 1;
   const AxisList& split = axes[result[dim][0]];
-  return mesh.Price(sharding::ToSet(split)) *
-         PlanConcatenate(op, rule, mesh.SizeOf(split)).Cost(static_cast<double>(row.num_bytes()));
+  const HaloPlan plan = PlanConcatenate(op, rule, mesh.SizeOf(split));
+  return CostOver(plan.traffic(static_cast<double>(row.num_bytes())), mesh, split);
 }
 
 LocalResults EmitConcatenate(LocalOp& local) {

@@ -1,5 +1,5 @@
 // What the planners weigh, in one place. The unit is the byte: what a device could send inside its
-// island in the same time. What crosses islands is dearer, see Mesh::Price.
+// host in the same time. What crosses hosts or islands is dearer, see Mesh::PriceOf.
 #pragma once
 
 #include "shardway/spmd/emitter.h"
@@ -15,6 +15,27 @@ inline constexpr double kCopyPrice = 0.05;  // of a byte copied locally
 // While a device does one multiply-add; while it touches one element.
 inline constexpr double kBytesPerFlop = 0.05;
 inline constexpr double kBytesPerElement = 0.2;
+
+// What a device takes part in: collectives, each at one of the prices above, and the bytes that it
+// sends in them.
+struct Traffic {
+  double collectives = 0;
+  double bytes = 0;
+  friend Traffic operator+(const Traffic& a, const Traffic& b) {
+    return {a.collectives + b.collectives, a.bytes + b.bytes};
+  }
+  friend Traffic operator*(double times, const Traffic& t) {
+    return {times * t.collectives, times * t.bytes};
+  }
+};
+// Over `axes`, whose links set the price: latency and bandwidth apart.
+inline double CostOver(const Traffic& traffic, const Mesh& mesh, AxisSet axes) {
+  const topology::LinkPrice price = mesh.PriceOf(axes);
+  return price.collective * traffic.collectives + price.byte * traffic.bytes;
+}
+inline double CostOver(const Traffic& traffic, const Mesh& mesh, const AxisList& axes) {
+  return CostOver(traffic, mesh, sharding::ToSet(axes));
+}
 
 // What decides whether a collective is taken apart to run beside computation.
 struct OverlapCosts {

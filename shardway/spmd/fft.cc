@@ -122,14 +122,15 @@ class Planner {
     if (t.length % (t.pairs() * n * n) != 0) return std::numeric_limits<double>::infinity();
     const ir::Type local = sharding::LocalType(type_, plan_.after, mesh_);
     const auto held = static_cast<double>(local.num_bytes());
-    const double price = mesh_.Price(sharding::ToSet(plan_.after.dims[t.dim]));
-    const double steps =
-        3 * (price * (kCollectivePrice + GatherBytes(held, n)) + kCopyPrice * held);
+    const AxisList& axes = plan_.after.dims[t.dim];
+    const Traffic exchange = {kCollectivePrice, GatherBytes(held, n)};
+    const double steps = 3 * (CostOver(exchange, mesh_, axes) + kCopyPrice * held);
     if (t.pairs() == 1) return steps;
     const int64_t m = t.length / 2;
     const double row = held / static_cast<double>(m / n);  // a real tile is as many pairs
-    return steps + price * (t.kind == "RFFT" ? RealFft::SpectrumCost(m, n, row)
-                                             : RealFft::FromSpectrumCost(m, n, row));
+    return steps + CostOver(t.kind == "RFFT" ? RealFft::ToSpectrum(m, n, row)
+                                             : RealFft::FromSpectrum(m, n, row),
+                            mesh_, axes);
   }
 
   const ir::Op& op_;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "shardway/spmd/costs.h"
 #include "shardway/spmd/emitter.h"
 
 namespace shardway::spmd {
@@ -62,8 +63,8 @@ struct HaloPlan {
 
   int64_t sent() const;      // elements along the dimension that a device sends
   int64_t permutes() const;  // how many
-  // What `sent` and `permutes` cost beside other collectives, for rows of this many bytes.
-  double Cost(double row_bytes) const;
+  // The permutes and what they carry, for rows of this many bytes.
+  Traffic traffic(double row_bytes) const;
 };
 
 // `tiles`: the tile of each source, or kHeldWhole for one that is not split.

@@ -125,9 +125,9 @@ int64_t HaloPlan::permutes() const {
   return std::count_if(rounds.begin(), rounds.end(), [](const HaloRound& r) { return !r.local; });
 }
 
-double HaloPlan::Cost(double row_bytes) const {
-  if (too_wide) return std::numeric_limits<double>::infinity();
-  return static_cast<double>(permutes()) * kPermutePrice + static_cast<double>(sent()) * row_bytes;
+Traffic HaloPlan::traffic(double row_bytes) const {
+  if (too_wide) return {0, std::numeric_limits<double>::infinity()};
+  return {static_cast<double>(permutes()) * kPermutePrice, static_cast<double>(sent()) * row_bytes};
 }
 
 HaloPlan PlanHalo(const HaloNeeds& needs, absl::Span<const int64_t> tiles) {

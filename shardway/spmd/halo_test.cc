@@ -60,7 +60,7 @@ TEST(Halo, WindowsOverTooManyTilesAreNotPlanned) {
   const LocalWindow w =
       PlanWindow({.size = 4096, .result = 4096, .window = 4095, .low = 2048}, /*parts=*/1024);
   EXPECT_TRUE(w.halo.too_wide);
-  EXPECT_EQ(w.halo.Cost(1), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(w.halo.traffic(1).bytes, std::numeric_limits<double>::infinity());
 }
 
 TEST(Halo, PaddingNeverTravels) {

@@ -15,29 +15,27 @@ namespace {
 
 using collective::Kind;
 
-AxisSet Inside(const Mesh& mesh, AxisSet axes) { return axes & ~mesh.across_islands(); }
-AxisSet Across(const Mesh& mesh, AxisSet axes) { return axes & mesh.across_islands(); }
+AxisSet Across(const Mesh& mesh, AxisSet axes) { return mesh.DearestOf(axes); }
+AxisSet Inside(const Mesh& mesh, AxisSet axes) { return axes & ~Across(mesh, axes); }
+bool Crosses(const Mesh& mesh, AxisSet axes) { return Across(mesh, axes) != 0; }
 
 double OneCallCost(const Mesh& mesh, double bytes, AxisSet axes) {
-  return mesh.Price(axes) * (kCollectivePrice + AllReduceBytes(bytes, mesh.SizeOf(axes))) +
-         kCopyPrice * bytes;
+  const Traffic sum = {kCollectivePrice, AllReduceBytes(bytes, mesh.SizeOf(axes))};
+  return CostOver(sum, mesh, axes) + kCopyPrice * bytes;
 }
 
 double StepsCost(const Mesh& mesh, double bytes, AxisSet axes) {
   const AxisSet inside = Inside(mesh, axes);
   const int64_t n = mesh.SizeOf(inside);
   const double part = bytes / static_cast<double>(n);
-  return 2 * (kCollectivePrice + GatherBytes(bytes, n)) + kCopyPrice * (part + bytes) +
+  const Traffic scattered = {kCollectivePrice, GatherBytes(bytes, n)};
+  return CostOver(2 * scattered, mesh, inside) + kCopyPrice * (part + bytes) +
          OneCallCost(mesh, part, Across(mesh, axes));
-}
-
-bool Crosses(const Mesh& mesh, AxisSet axes) {
-  return Inside(mesh, axes) != 0 && Across(mesh, axes) != 0;
 }
 
 class Pass {
  public:
-  explicit Pass(Emitter& emitter) : emitter_(emitter) {
+  Pass(Emitter& emitter, IslandSteps when) : emitter_(emitter) {
     for (const CollectiveCall& call : emitter.calls()) {
       if (call.spec.kind != Kind::kAllReduce) continue;
       const std::optional<AxisSet> axes = AxesOf(call.spec.groups);
@@ -45,7 +43,8 @@ class Pass {
       double bytes = 0;
       for (const ir::Value* v : call.op->operands)
         bytes += static_cast<double>(v->type.num_bytes());
-      if (StepsCost(emitter.mesh(), bytes, *axes) < OneCallCost(emitter.mesh(), bytes, *axes)) {
+      if (when == IslandSteps::kAlways ||
+          StepsCost(emitter.mesh(), bytes, *axes) < OneCallCost(emitter.mesh(), bytes, *axes)) {
         calls_.emplace(call.op, Call{call.spec.reduction, *axes, call.cause});
       }
     }
@@ -154,8 +153,7 @@ double AllReduceCost(const Mesh& mesh, double bytes, AxisSet axes) {
 
 void ReduceInSteps(Emitter& emitter, ir::Region* region, IslandSteps when) {
   if (when == IslandSteps::kNever) return;
-  if (when == IslandSteps::kAuto && emitter.backend() != Backend::kNative) return;
-  Pass pass(emitter);
+  Pass pass(emitter, when);
   if (pass.empty()) return;
   const ir::Location* location = emitter.b().location();
   ir::Region* place = emitter.b().region();

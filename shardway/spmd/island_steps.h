@@ -1,4 +1,4 @@
-// An all-reduce over axes inside islands and axes across them, in steps:
+// An all-reduce over axes inside islands (or hosts) and axes across them, in steps:
 //
 //   reduce-scatter inside → all-reduce of one part across → all-gather inside
 //
@@ -12,9 +12,9 @@
 namespace shardway::spmd {
 
 enum class IslandSteps {
-  kAuto,    // for kNative: hosts of CPU workers share one machine's memory, where nothing that
-            // crosses is dearer and three calls are three meetings
-  kAlways,  // where Mesh::Price says that it pays
+  kAuto,  // where it pays by Mesh::PriceOf: never for hosts that share one machine's memory, where
+          // what crosses was found to cost no more, and three calls are three meetings
+  kAlways,  // wherever some of its axes are dearer than the others
   kNever,
 };
 

@@ -27,7 +27,7 @@ void Product(TestProgram& p, int64_t size, const AxisList& axes) {
 TEST(ReduceInSteps, WhatCrossesIslandsIsOnePart) {
   for (const Backend backend : {Backend::kFfi, Backend::kNative}) {
     TestProgram p;
-    p.program.mesh.SetIslands({0, 0, 0, 0, 1, 1, 1, 1});
+    p.OnIslands({0, 0, 0, 0, 1, 1, 1, 1});
     Product(p, 64, kAll);
     EXPECT_THAT(p.Collectives(backend),
                 ElementsAre(HasSubstr("reduce_scatter sum f32[4096] along dimension 0 over axes "
@@ -42,7 +42,7 @@ TEST(ReduceInSteps, WhatCrossesIslandsIsOnePart) {
 
 TEST(ReduceInSteps, ASizeThatDoesNotDivideIsPadded) {
   TestProgram p;
-  p.program.mesh.SetIslands({0, 0, 0, 0, 1, 1, 1, 1});
+  p.OnIslands({0, 0, 0, 0, 1, 1, 1, 1});
   Product(p, 33, kAll);
   const std::string text = p.Text(Backend::kFfi);
   EXPECT_THAT(text, HasSubstr("(tensor<1092xf32>) -> tensor<273xf32>"));
@@ -51,7 +51,7 @@ TEST(ReduceInSteps, ASizeThatDoesNotDivideIsPadded) {
 
 TEST(ReduceInSteps, CombinedSumsStayTogether) {
   TestProgram p;
-  p.program.mesh.SetIslands({0, 0, 0, 0, 1, 1, 1, 1});
+  p.OnIslands({0, 0, 0, 0, 1, 1, 1, 1});
   p.options.island_steps = IslandSteps::kAlways;
   ir::Value* sums[2];
   for (ir::Value*& sum : sums) {
@@ -78,28 +78,63 @@ TEST(ReduceInSteps, OneCallWhereNothingIsSaved) {
         Case{64, kX, {0, 0, 0, 0, 1, 1, 1, 1}}, Case{64, kY, {0, 0, 0, 0, 1, 1, 1, 1}},
         Case{64, kAll, {0, 1, 2, 3, 4, 5, 6, 7}}}) {
     TestProgram p;
-    p.program.mesh.SetIslands(c.islands);
+    p.OnIslands(c.islands);
     Product(p, c.size, c.axes);
+    p.options.island_steps = IslandSteps::kAuto;
     EXPECT_THAT(p.Collectives(), SizeIs(1));
     EXPECT_THAT(p.Collectives()[0], HasSubstr("all_reduce"));
   }
 }
 
-TEST(ReduceInSteps, OneCallOnCpuWorkersUnlessAsked) {
+TEST(ReduceInSteps, OneCallWhereCrossingCostsNoMore) {
   TestProgram p;
-  p.program.mesh.SetIslands({0, 0, 0, 0, 1, 1, 1, 1});
+  const topology::LinkPrices one_machine =
+      topology::PricesOf({topology::Link{2e-6, 4e9}, std::nullopt, topology::Link{3e-6, 3e9}});
+  p.OnIslands({0, 0, 0, 0, 1, 1, 1, 1}, one_machine);
   Product(p, 64, kAll);
   p.options.island_steps = IslandSteps::kAuto;
-  EXPECT_THAT(p.Collectives(Backend::kFfi), SizeIs(1));
-  EXPECT_THAT(p.Collectives(Backend::kNative), SizeIs(3));
+  EXPECT_THAT(p.Collectives(), SizeIs(1));
+  p.options.island_steps = IslandSteps::kAlways;
+  EXPECT_THAT(p.Collectives(), SizeIs(3));
+  p.OnIslands({0, 0, 0, 0, 1, 1, 1, 1});  // not measured: dearer
+  p.options.island_steps = IslandSteps::kAuto;
+  EXPECT_THAT(p.Collectives(), SizeIs(3));
   p.options.island_steps = IslandSteps::kNever;
-  EXPECT_THAT(p.Collectives(Backend::kNative), SizeIs(1));
+  EXPECT_THAT(p.Collectives(), SizeIs(1));
+}
+
+// Four hosts of one island, on a network: the dearer axes are those between hosts.
+TEST(ReduceInSteps, HostsMayBeFarApartToo) {
+  TestProgram p;
+  std::vector<topology::Place> places;
+  for (int d = 0; d < 8; ++d) places.push_back({0, d / 2});
+  p.program.mesh.SetPlaces(places, {{8, 8}, {8, 8}});
+  Product(p, 64, kAll);
+  p.options.island_steps = IslandSteps::kAuto;
+  EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("over axes [1] of [4,2]"),
+                                           HasSubstr("all_reduce sum f32[2048] over axes [0]"),
+                                           HasSubstr("all_gather")));
+}
+
+// What a call costs and what a byte costs are prices of their own.
+TEST(ReduceInSteps, ThreeCallsCostTheirLatency) {
+  for (const double call : {1.0, 1000.0}) {
+    TestProgram p;
+    p.OnIslands({0, 0, 0, 0, 1, 1, 1, 1}, {{call, 1}, {call, 4}});
+    Product(p, 64, kAll);
+    p.options.island_steps = IslandSteps::kAuto;
+    EXPECT_THAT(p.Collectives(), SizeIs(3)) << call;  // two of the three stay inside
+    std::vector<topology::Place> places;
+    for (int d = 0; d < 8; ++d) places.push_back({d / 4, d});
+    p.program.mesh.SetPlaces(places, {{call, 1}, {call, 4}});
+    EXPECT_THAT(p.Collectives(), SizeIs(call > 1 ? 1 : 3)) << call;
+  }
 }
 
 // The minor half of y crosses: parts are of x and of y's major half.
 TEST(ReduceInSteps, IslandsMayLieAnyWay) {
   TestProgram p;
-  p.program.mesh.SetIslands({0, 1, 0, 1, 0, 1, 0, 1});
+  p.OnIslands({0, 1, 0, 1, 0, 1, 0, 1});
   Product(p, 64, kAll);
   EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("over axes [0] of [4,2]"),
                                            HasSubstr("all_reduce sum f32[1024] over axes [1]"),
@@ -111,7 +146,7 @@ TEST(AllReduceCost, IsTheCheaperWay) {
   const AxisSet all = sharding::ToSet(kAll);
   const double bytes = 1 << 20;
   const double near = AllReduceCost(p.program.mesh, bytes, all);
-  p.program.mesh.SetIslands({0, 0, 0, 0, 1, 1, 1, 1});
+  p.OnIslands({0, 0, 0, 0, 1, 1, 1, 1});
   const double in_steps = AllReduceCost(p.program.mesh, bytes, all);
   EXPECT_GT(in_steps, near);
   EXPECT_LT(in_steps, 2 * near);  // one call: four times as much

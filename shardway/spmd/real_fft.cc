@@ -144,13 +144,14 @@ ir::Value* RealFft::Numbers() {
   return b_.Binary(ir::OpKind::kAdd, b_.Iota(type, 0), b_.BroadcastInDim(begin, type.dims, {}));
 }
 
-double RealFft::SpectrumCost(int64_t pairs, int64_t parts, double row_bytes) {
-  return MirroredTransform(pairs, parts).Cost(row_bytes) +
-         SpectrumTiles(pairs, parts).Cost(row_bytes);
+Traffic RealFft::ToSpectrum(int64_t pairs, int64_t parts, double row_bytes) {
+  return MirroredTransform(pairs, parts).traffic(row_bytes) +
+         SpectrumTiles(pairs, parts).traffic(row_bytes);
 }
 
-double RealFft::FromSpectrumCost(int64_t pairs, int64_t parts, double row_bytes) {
-  return PairTiles(pairs, parts).Cost(row_bytes) + MirroredSpectrum(pairs, parts).Cost(row_bytes);
+Traffic RealFft::FromSpectrum(int64_t pairs, int64_t parts, double row_bytes) {
+  return PairTiles(pairs, parts).traffic(row_bytes) +
+         MirroredSpectrum(pairs, parts).traffic(row_bytes);
 }
 
 }  // namespace shardway::spmd

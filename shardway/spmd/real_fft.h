@@ -10,6 +10,7 @@
 // M + 1 elements differ from those of M.
 #pragma once
 
+#include "shardway/spmd/costs.h"
 #include "shardway/spmd/emitter.h"
 
 namespace shardway::spmd {
@@ -30,8 +31,8 @@ class RealFft {
   ir::Value* FromSpectrum(ir::Value* spectrum);
 
   // What the last two send, for rows of this many bytes (costs.h).
-  static double SpectrumCost(int64_t pairs, int64_t parts, double row_bytes);
-  static double FromSpectrumCost(int64_t pairs, int64_t parts, double row_bytes);
+  static Traffic ToSpectrum(int64_t pairs, int64_t parts, double row_bytes);
+  static Traffic FromSpectrum(int64_t pairs, int64_t parts, double row_bytes);
 
  private:
   int64_t parts() const { return e_.mesh().SizeOf(axes_); }

@@ -161,8 +161,8 @@ double ReshapeExchange(const ir::Op& op, const OpRule& rule, const FactorAxes& a
   for (const Group& group : UnevenGroups(from, to, rule, axes, mesh)) {
     const Borders borders = PlanBorders(group, from, to, mesh.SizeOf(axes[group.factor]));
     if (borders.tile_from == borders.tile_to) continue;
-    cost += mesh.Price(sharding::ToSet(axes[group.factor])) *
-            borders.plan.Cost(bytes / static_cast<double>(borders.tile_from));
+    cost += CostOver(borders.plan.traffic(bytes / static_cast<double>(borders.tile_from)), mesh,
+                     axes[group.factor]);
   }
   return cost;
 }

@@ -115,12 +115,12 @@ class Planner {
         const bool thin = IsThin(type_.element, before.shard[step.dim], n, step.shard[step.dim]);
         const double sent =
             thin ? AllReduceBytes(after, n) : GatherBytes(held * static_cast<double>(n), n);
-        return mesh_.Price(ToSet(step.axes)) * (kCollectivePrice + sent) + kCopyPrice * after;
+        return CostOver({kCollectivePrice, sent}, mesh_, step.axes) + kCopyPrice * after;
       }
       case Kind::kAllToAll: {
         Sizes padded = before.shard;
         padded[step.to_dim] = step.shard[step.to_dim] * n;
-        return mesh_.Price(ToSet(step.axes)) * (kCollectivePrice + GatherBytes(Bytes(padded), n)) +
+        return CostOver({kCollectivePrice, GatherBytes(Bytes(padded), n)}, mesh_, step.axes) +
                kCopyPrice * after;
       }
       case Kind::kPermute: {
@@ -129,7 +129,7 @@ class Planner {
           if (step.after.dims[d] == before.sharding.dims[d]) continue;
           moved |= ToSet(step.after.dims[d]) | ToSet(before.sharding.dims[d]);
         }
-        return mesh_.Price(moved) * (kCollectivePrice + held);
+        return CostOver({kCollectivePrice, held}, mesh_, moved);
       }
       case Kind::kRetile: {
         const int64_t tiles[] = {before.shard[step.dim]};
@@ -137,10 +137,9 @@ class Planner {
             RetileNeeds(type_.dims[step.dim], mesh_.SizeOf(step.axes), step.shard[step.dim]),
             tiles);
         const double rows = static_cast<double>(before.shard[step.dim]);
-        return mesh_.Price(ToSet(step.axes)) *
-                   (static_cast<double>(halo.permutes()) * kCollectivePrice +
-                    static_cast<double>(halo.sent()) * held / std::max(rows, 1.0)) +
-               kCopyPrice * after;
+        const Traffic moved = {static_cast<double>(halo.permutes()) * kCollectivePrice,
+                               static_cast<double>(halo.sent()) * held / std::max(rows, 1.0)};
+        return CostOver(moved, mesh_, step.axes) + kCopyPrice * after;
       }
     }
     return 0;

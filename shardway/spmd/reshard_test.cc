@@ -78,9 +78,9 @@ TEST(PlanReshard, AxesAcrossIslandsAreDearer) {
   const ir::Type type = TestProgram::F32({512, 512});
   const Sharding from{{kX, {}}}, to{{{}, {}}};
   const double near = PlanReshard(type, from, to, p.program.mesh).cost;
-  p.program.mesh.SetIslands({0, 0, 0, 0, 1, 1, 1, 1});
+  p.OnIslands({0, 0, 0, 0, 1, 1, 1, 1});
   EXPECT_GT(PlanReshard(type, from, to, p.program.mesh).cost, 3 * near);
-  EXPECT_EQ(p.program.mesh.Price(sharding::ToSet(kY)), 1);
+  EXPECT_EQ(p.program.mesh.PriceOf(sharding::ToSet(kY)), topology::LinkPrice());
 }
 
 // From rows over y to rows over x: what x's halves lack is inside the island of each already.
@@ -95,9 +95,9 @@ TEST(PlanReshard, StaysInsideIslandsWhereItCan) {
     return kinds;
   };
   EXPECT_THAT(kinds(), ElementsAre(Kind::kPermute, Kind::kAllGather));
-  p.program.mesh.SetIslands({0, 0, 0, 0, 1, 1, 1, 1});
+  p.OnIslands({0, 0, 0, 0, 1, 1, 1, 1});
   EXPECT_THAT(kinds(), ElementsAre(Kind::kAllGather, Kind::kSlice));
-  p.program.mesh.SetIslands({0, 1, 0, 1, 0, 1, 0, 1});  // y's minor half crosses
+  p.OnIslands({0, 1, 0, 1, 0, 1, 0, 1});  // y's minor half crosses
   EXPECT_THAT(kinds(), ElementsAre(Kind::kPermute, Kind::kAllGather));
 }
 

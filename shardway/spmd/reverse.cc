@@ -45,7 +45,7 @@ double ReverseExchange(const ir::Op& op, const OpRule& rule, const FactorAxes& a
     const HaloPlan plan = PlanMirror(type.dims[d], mesh.SizeOf(split), tensor[d][0] != f);
     ir::Type row = shard;
     row.dims[d] = 1;
-    cost += mesh.Price(sharding::ToSet(split)) * plan.Cost(static_cast<double>(row.num_bytes()));
+    cost += CostOver(plan.traffic(static_cast<double>(row.num_bytes())), mesh, split);
   }
   return cost;
 }

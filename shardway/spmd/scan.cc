@@ -103,8 +103,8 @@ double ScanCost(const ir::Type& type, const Sharding& sharding, int dim, const M
   ir::Type rows = sharding::LocalType(type, sharding, mesh);
   const int64_t parts = mesh.SizeOf(sharding.dims[dim]);
   rows.dims[dim] = parts;
-  return mesh.Price(sharding::ToSet(sharding.dims[dim])) *
-         (kPermutePrice + GatherBytes(static_cast<double>(rows.num_bytes()), parts));
+  return CostOver({kPermutePrice, GatherBytes(static_cast<double>(rows.num_bytes()), parts)}, mesh,
+                  sharding.dims[dim]);
 }
 
 }  // namespace shardway::spmd

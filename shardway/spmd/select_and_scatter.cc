@@ -234,8 +234,7 @@ double SelectAndScatterExchange(const ir::Op& op, const OpRule& rule, const Fact
     for (int i = 0; i < 2; ++i) {
       const HaloPlan& halo = i == 0 ? plan.operand : plan.sources;
       local[i].dims[d] = 1;
-      cost += mesh.Price(sharding::ToSet(axes[f])) *
-              halo.Cost(static_cast<double>(local[i].num_bytes()));
+      cost += CostOver(halo.traffic(static_cast<double>(local[i].num_bytes())), mesh, axes[f]);
       local[i].dims[d] = halo.width;
     }
   }

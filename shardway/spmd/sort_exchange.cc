@@ -174,7 +174,7 @@ double SortExchange(const ir::Op& op, const OpRule& rule, const FactorAxes& axes
   }
   const auto rounds =
       static_cast<double>(SortingNetwork(static_cast<int>(mesh.SizeOf(split))).size());
-  return rounds * (kCollectivePrice + mesh.Price(sharding::ToSet(split)) * bytes +
+  return rounds * (CostOver({kCollectivePrice, bytes}, mesh, split) +
                    kBytesPerElement * static_cast<double>(elements));
 }
 

@@ -28,6 +28,14 @@ class TestProgram {
     main->is_public = true;
   }
 
+  // Each device on a host of its island; what crosses is as dear as `prices` say.
+  void OnIslands(const std::vector<int>& islands, const topology::LinkPrices& prices = {}) {
+    std::vector<topology::Place> places;
+    places.reserve(islands.size());
+    for (int island : islands) places.push_back({island, island});
+    program.mesh.SetPlaces(places, prices);
+  }
+
   static ir::Type F32(std::vector<int64_t> dims) {
     return ir::Type::Tensor(ElementType::kF32, dims);
   }

@@ -41,8 +41,7 @@ double ExchangeCost(const ir::Type& operand, const TensorFactors& tensor, const 
     const LocalWindow plan = PlanWindow(*windows[d], mesh.SizeOf(axes[*f]), tensor[d][0] != *f);
     ir::Type row = local;
     row.dims[d] = 1;
-    cost += mesh.Price(sharding::ToSet(axes[*f])) *
-            plan.halo.Cost(static_cast<double>(row.num_bytes()));
+    cost += CostOver(plan.halo.traffic(static_cast<double>(row.num_bytes())), mesh, axes[*f]);
     local.dims[d] = plan.phases.empty() ? plan.halo.width : plan.extent;
   }
   return cost;

@@ -56,7 +56,7 @@ double GainOf(const Window& window, const Mesh& mesh, const OverlapCosts& costs)
   const ir::Op& collective = *window.collective();
   const auto n = static_cast<double>(mesh.SizeOf(axes));
   const double whole = Bytes(window.gather ? collective.result() : collective.operand(0));
-  const double sent = mesh.Price(sharding::ToSet(axes)) * whole * (n - 1) / n;
+  const double sent = mesh.PriceOf(sharding::ToSet(axes)).byte * whole * (n - 1) / n;
   double work = 0;
   double copied = window.scatter ? whole : 0;
   for (const ir::Op* dot : window.dots()) work += costs.bytes_per_flop * MultiplyAdds(*dot);
@@ -83,7 +83,7 @@ bool MayPay(const CollectiveCall& call, const Emitter& emitter) {
   double bytes = 0;
   for (const auto& shaped : gather ? call.spec.results : call.spec.operands)
     bytes += static_cast<double>(shaped.num_bytes());
-  return costs.share * bytes * emitter.mesh().Price(emitter.mesh().all()) > costs.step;
+  return costs.share * bytes * emitter.mesh().PriceOf(emitter.mesh().all()).byte > costs.step;
 }
 
 class Pass {

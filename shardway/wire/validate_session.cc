@@ -1,5 +1,6 @@
 #include "shardway/base/ids.h"
 #include "shardway/base/status_macros.h"
+#include "shardway/topology/links.h"
 #include "shardway/wire/field_checks.h"
 #include "shardway/wire/protocol.h"
 #include "shardway/wire/validate.h"
@@ -114,6 +115,7 @@ absl::Status Check(const Welcome& welcome) {
       return BadEntry("Welcome.devices", i, "a negative place");
     }
   }
+  SHARDWAY_RETURN_IF_ERROR(topology::ParseLinkPrices(welcome.link_prices()).status());
   if (welcome.arena_bytes() == 0) return BadField("Welcome.arena_bytes", "0");
   return absl::OkStatus();
 }

@@ -125,6 +125,9 @@ TEST(ValidateTest, ServerMessages) {
   EXPECT_FALSE(validate("welcome { arena_bytes: 4096 }").ok());
   EXPECT_FALSE(validate("welcome { devices { id: 1 } arena_bytes: 4096 }").ok());
   EXPECT_FALSE(validate("welcome { devices { id: 0 } }").ok());
+  EXPECT_TRUE(
+      validate("welcome { devices { id: 0 } arena_bytes: 64 link_prices: 'hosts=1:1' }").ok());
+  EXPECT_FALSE(validate("welcome { devices { id: 0 } arena_bytes: 64 link_prices: 'cheap' }").ok());
   EXPECT_TRUE(validate("done { seqs: 1 failures { seq: 2 status { code: 3 } } }").ok());
   EXPECT_FALSE(validate("done { failures { seq: 2 } }").ok());
   EXPECT_FALSE(validate("done { seqs: 0 }").ok());
@@ -150,10 +153,22 @@ TEST(ValidateTest, WorkerMessages) {
   EXPECT_FALSE(to("copy { op: 1 array: 1 source: 2 devices: 1 source_devices: 0 source_devices: 1 "
                   "element: 4 }")
                    .ok());
+  EXPECT_TRUE(to("measure_link { launch: 1 device: 0 other: 3 }").ok());
+  EXPECT_FALSE(to("measure_link { device: 0 other: 3 }").ok());
+  EXPECT_FALSE(to("measure_link { launch: 64 device: 0 other: 3 }").ok());
+  EXPECT_FALSE(to("measure_link { launch: 1 device: 0 other: 4 }").ok());
+  EXPECT_FALSE(to("measure_link { launch: 1 device: -1 other: 3 }").ok());
+  EXPECT_FALSE(to("measure_link { launch: 1 device: 3 other: 3 }").ok());
   auto from = [](const char* text) { return Validate(Parse<FromWorker>(text), 4); };
   EXPECT_TRUE(from("done { ids: 1 failures { id: 2 status { code: 13 } } }").ok());
   EXPECT_FALSE(from("done { failures { id: 2 } }").ok());
   EXPECT_FALSE(from("callback { call: 1 session: 1 device: 9 }").ok());
+  EXPECT_TRUE(from("link_measured { launch: 1 latency_s: 1e-6 bytes_per_s: 1e9 }").ok());
+  EXPECT_TRUE(from("link_measured { launch: 1 status { code: 4 } }").ok());
+  EXPECT_FALSE(from("link_measured { latency_s: 1e-6 bytes_per_s: 1e9 }").ok());
+  EXPECT_FALSE(from("link_measured { launch: 1 latency_s: -1 bytes_per_s: 1e9 }").ok());
+  EXPECT_FALSE(from("link_measured { launch: 1 latency_s: nan bytes_per_s: 1e9 }").ok());
+  EXPECT_FALSE(from("link_measured { launch: 1 latency_s: 1 bytes_per_s: inf }").ok());
 }
 
 TEST(ValidateTest, RandomBytesDoNoHarm) {

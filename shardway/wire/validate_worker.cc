@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "shardway/base/status_macros.h"
 #include "shardway/wire/field_checks.h"
 #include "shardway/wire/protocol.h"
@@ -81,6 +83,33 @@ absl::Status Check(const HostRun& run) {
 absl::Status Check(const HostPoison& poison) {
   SHARDWAY_RETURN_IF_ERROR(CheckIds("HostPoison.arrays", poison.arrays(), kAnyId));
   return CheckFailure("HostPoison.status", poison.status());
+}
+
+absl::Status CheckProbe(std::string_view field, uint32_t launch) {
+  if (launch >= 1 && launch <= kMaxLinkProbes) return absl::OkStatus();
+  return BadField(field, absl::StrCat(launch, " is none of 1 to ", kMaxLinkProbes));
+}
+
+absl::Status Check(const MeasureLink& probe, int num_devices) {
+  SHARDWAY_RETURN_IF_ERROR(CheckProbe("MeasureLink.launch", probe.launch()));
+  for (const int device : {probe.device(), probe.other()}) {
+    if (device >= 0 && device < num_devices) continue;
+    return BadField("MeasureLink.device", absl::StrCat("there is no device ", device));
+  }
+  if (probe.device() == probe.other()) {
+    return BadField("MeasureLink.other", absl::StrCat(probe.other(), ", the device itself"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Check(const LinkMeasured& link) {
+  SHARDWAY_RETURN_IF_ERROR(CheckProbe("LinkMeasured.launch", link.launch()));
+  SHARDWAY_RETURN_IF_ERROR(CheckStatus("LinkMeasured.status", link.status()));
+  for (const double figure : {link.latency_s(), link.bytes_per_s()}) {
+    if (figure >= 0 && std::isfinite(figure)) continue;
+    return BadField("LinkMeasured", absl::StrCat(figure, " is no measurement"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Check(const HostPut& put, int num_devices) {
@@ -180,6 +209,8 @@ absl::Status Validate(const ToWorker& message, int num_devices) {
       return CheckStatus("CallbackReturn.status", message.callback_return().status());
     case ToWorker::kHostLost:
       return CheckStatus("HostLost.status", message.host_lost().status());
+    case ToWorker::kMeasureLink:
+      return Check(message.measure_link(), num_devices);
     case ToWorker::kPing:
     case ToWorker::kShutdown:
       return absl::OkStatus();
@@ -204,6 +235,8 @@ absl::Status Validate(const FromWorker& message, int num_devices) {
       return CheckStatus("ReadDone.status", message.read_done().status());
     case FromWorker::kCallback:
       return Check(message.callback(), num_devices);
+    case FromWorker::kLinkMeasured:
+      return Check(message.link_measured());
     case FromWorker::kPong:
       return absl::OkStatus();
     case FromWorker::KIND_NOT_SET:

@@ -88,6 +88,9 @@ class FakeCommunicator : public comm::Communicator {
     return network_->Receive(key, bytes);
   }
   void OnTransfer(uint64_t, int, std::function<void()> begun) override { begun(); }
+  absl::StatusOr<topology::Link> MeasureLink(comm::LaunchId, int, int, Duration) override {
+    return topology::Link{1e-6, 1e9};
+  }
   void HostLost(int, const absl::Status&) override {}
 
   // The barrier: returns when all members of the launch are in it, or with the abort's cause.

@@ -67,6 +67,8 @@ void Worker::Handle(wire::ToWorker* message, wire::UniqueFd fd) {
       pong.set_pong(message->ping());
       return outbox_->Post(std::move(pong));
     }
+    case wire::ToWorker::kMeasureLink:
+      return MeasureLink(message->measure_link());
     case wire::ToWorker::kHostLost:
       return parts_.comm->HostLost(message->host_lost().host(),
                                    wire::FromProto(message->host_lost().status()));
@@ -76,6 +78,21 @@ void Worker::Handle(wire::ToWorker* message, wire::UniqueFd fd) {
       LOG_WARN("the controller sent a message that makes no sense here (kind {})",
                static_cast<int>(message->kind_case()));
   }
+}
+
+void Worker::MeasureLink(const wire::MeasureLink& message) {
+  const absl::StatusOr<topology::Link> link =
+      parts_.comm->MeasureLink(static_cast<comm::LaunchId>(message.launch()), message.device(),
+                               message.other(), std::chrono::milliseconds(message.timeout_ms()));
+  wire::FromWorker answer;
+  wire::LinkMeasured& measured = *answer.mutable_link_measured();
+  measured.set_launch(message.launch());
+  wire::ToProto(link.status(), measured.mutable_status());
+  if (link.ok()) {
+    measured.set_latency_s(link->latency_s);
+    measured.set_bytes_per_s(link->bytes_per_s);
+  }
+  outbox_->Post(std::move(answer));
 }
 
 // ---- sessions ----

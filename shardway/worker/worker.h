@@ -59,6 +59,8 @@ class Worker {
     std::shared_ptr<const wire::ArenaView> arena;  // null: none came
   };
 
+  // On the control thread: no session is open yet.
+  void MeasureLink(const wire::MeasureLink& message);
   void OpenSession(const wire::SessionOpen& message, wire::UniqueFd fd);
   void CloseSession(const wire::SessionClose& message);
   void Load(wire::LoadProgram* message);
