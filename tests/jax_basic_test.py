@@ -635,6 +635,40 @@ def test_io_callback_in_order() -> None:
     assert seen == list(range(5))
 
 
+def test_ordered_callbacks_of_a_sharded_program() -> None:
+    """One device calls for all, in the program's order; with results and without, in loops too."""
+    seen: list[float] = []
+
+    def note(v: np.ndarray) -> None:
+        seen.append(float(v))
+
+    def count(v: np.ndarray) -> np.ndarray:
+        seen.append(float(v))
+        return np.float32(len(seen))
+
+    @jax.jit
+    def f(a: jax.Array) -> tuple[jax.Array, jax.Array]:
+        callback = partial(jax.experimental.io_callback, ordered=True)
+        callback(note, None, a.sum())
+        many = callback(count, jax.ShapeDtypeStruct((), np.float32), a[0])
+        callback(note, None, 7.0)
+
+        def body(i: jax.Array, total: jax.Array) -> jax.Array:
+            callback(note, None, i)
+            return total + i
+
+        return a + many, lax.fori_loop(0, 3, body, jnp.float32(0))
+
+    x = jax.device_put(numbers(8), sharded(P("data")))
+    for _ in range(5):
+        seen.clear()
+        moved, total = f(x)
+        np.testing.assert_array_equal(moved, numbers(8) + 2)
+        assert float(total) == 3
+        jax.effects_barrier()
+        assert seen == [28, 0, 7, 0, 1, 2]
+
+
 def test_a_raising_callback_is_an_error() -> None:
     def host(a: np.ndarray) -> np.ndarray:
         raise ValueError("no such thing")

@@ -168,6 +168,7 @@ std::string ElementFromDouble(ElementType type, double value) {
   if (type == ElementType::kUI64 && value >= 9.2e18) {
     return Bytes(value >= 18446744073709551615.0 ? UINT64_MAX : static_cast<uint64_t>(value));
   }
+  if (!IsInteger(type)) return {};
   if (value >= 9223372036854775807.0) return ElementFromInt(type, INT64_MAX);
   if (!(value >= -9223372036854775808.0)) return ElementFromInt(type, INT64_MIN);
   return ElementFromInt(type, static_cast<int64_t>(value));

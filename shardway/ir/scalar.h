@@ -13,6 +13,7 @@ namespace shardway::ir {
 // Converts like stablehlo.convert: nearest even for floats, modulo 2^bits for integers, and "not
 // zero" for i1. Infinity becomes the largest finite value in formats without infinities, so that it
 // still serves as the identity of a minimum or maximum. A complex gets a zero imaginary part.
+// Empty for what is no number.
 std::string ElementFromDouble(ElementType type, double value);
 std::string ElementFromInt(ElementType type, int64_t value);
 

@@ -31,6 +31,8 @@ TEST(Scalar, NarrowFloatsRoundTripOnEveryCode) {
 }
 
 TEST(Scalar, KnownCodes) {
+  EXPECT_EQ(ElementFromDouble(ElementType::kInvalid, 1.0), "");
+  EXPECT_EQ(ElementFromInt(ElementType::kInvalid, 1), "");
   EXPECT_EQ(ElementFromDouble(ElementType::kBF16, 1.0), std::string("\x80\x3f", 2));
   EXPECT_EQ(ElementFromDouble(ElementType::kF16, -2.0), std::string("\x00\xc0", 2));
   EXPECT_EQ(ElementFromDouble(ElementType::kF8E4M3FN, 448), "\x7e");

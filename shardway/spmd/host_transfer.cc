@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
+#include "shardway/spmd/on_one_device.h"
 #include "shardway/spmd/room.h"
 
 namespace shardway::spmd {
@@ -31,43 +32,6 @@ std::optional<int64_t> OneDevice(const ir::Op& op) {
 bool IsAnnotated(const ir::Op& op) {
   const ir::Attribute* a = op.Find("sdy.sharding");
   return a != nullptr && a->get_if<ir::SdyPerValue>() != nullptr;
-}
-
-// if (partition_id == device) { the transfer } else { zeros }, then its arrays to all.
-LocalResults EmitOn(int64_t device, LocalOp& local) {
-  Emitter& e = local.e;
-  ir::Builder& b = e.b();
-  ir::Value* here = e.PartitionId();
-  ir::Value* is_here = b.Compare("EQ", here, b.SplatInt(here->type, device));
-  ir::Op* branch = b.Create(ir::OpKind::kIf, {&is_here, 1}, local.result_types);
-  ir::Region* outer = b.region();
-  b.set_region(e.module()->AddRegion(branch));
-  ir::AttrDict attributes = local.op.attributes;
-  ir::Erase(attributes, std::string(kOnDevice));
-  SHARDWAY_ASSIGN_OR_RETURN(const std::vector<ir::Value*> done,
-                            EmitWith(local, std::move(attributes)));
-  b.Return(done);
-  b.set_region(e.module()->AddRegion(branch));
-  std::vector<ir::Value*> nothing;
-  for (const ir::Type& type : local.result_types) {
-    nothing.push_back(type.is_token() ? b.Create(ir::OpKind::kCreateToken, {}, {&type, 1})->result()
-                                      : b.SplatInt(type, 0));
-  }
-  b.Return(nothing);
-  b.set_region(outer);
-
-  collective::Spec broadcast;
-  broadcast.kind = collective::Kind::kCollectiveBroadcast;
-  std::vector<int64_t> group = {device};
-  for (int64_t d = 0; d < local.mesh().num_devices(); ++d) {
-    if (d != device) group.push_back(d);
-  }
-  broadcast.groups = e.GroupsFromLists({std::move(group)});
-  std::vector<ir::Value*> results = branch->results;
-  for (ir::Value*& v : results) {
-    if (v->type.is_tensor()) v = e.Collective(broadcast, {&v, 1}, {&v->type, 1})[0];
-  }
-  return results;
 }
 
 }  // namespace
@@ -98,7 +62,9 @@ LocalResults EmitHostTransfer(LocalOp& local) {
           " is on device ", *device, " of ", local.mesh().num_devices()));
     }
     if (local.e.num_replicas() > 1) return refuse("on one device, of a program with replicas");
-    return EmitOn(*device, local);
+    ir::AttrDict attributes = local.op.attributes;
+    ir::Erase(attributes, std::string(kOnDevice));
+    return EmitOnDevice(local, *device, std::move(attributes));
   }
   return EmitAsIs(local);
 }
