@@ -155,6 +155,56 @@ def groups_barriers_and_priorities() -> None:
     check(text, 8, lambda a, b: np.tanh(a + b), (8, 16), (8, 16))
 
 
+def annotations_wherever_they_may_stand() -> None:
+    def one(dims: str) -> str:
+        return f"sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{dims}]>]>"
+
+    text = f"""module @m {{
+      sdy.mesh @mesh = <["x"=2, "y"=4]>
+      func.func public @main(%a: tensor<7x18xf32>) -> tensor<7x18xf32> {{
+        %0 = stablehlo.tanh %a {{mhlo.sharding = "{{devices=[2,4]<=[8]}}"}} : tensor<7x18xf32>
+        %1 = sdy.data_flow_edge %0 sharding=<@mesh, [{{"y"}}, {{}}]> : tensor<7x18xf32>
+        %2 = sdy.named_computation<"foo">(%1) in_shardings=[<@mesh, [{{"x"}}, {{}}]>]
+            out_shardings=[<@mesh, [{{}}, {{"y"}}]>] (%b: tensor<7x18xf32>) {{
+          %10 = stablehlo.tanh %b : tensor<7x18xf32>
+          sdy.return %10 : tensor<7x18xf32>
+        }} : (tensor<7x18xf32>) -> tensor<7x18xf32>
+        %3 = func.call @f(%2) {{{one('{}, {"x"}')}}} : (tensor<7x18xf32>) -> tensor<7x18xf32>
+        %4 = stablehlo.constant dense<0> : tensor<i32>
+        %5:2 = stablehlo.while(%i = %4, %s = %3) : tensor<i32>, tensor<7x18xf32>
+          attributes {{mhlo.sharding = "{{{{replicated}}, {{devices=[4,2]<=[8]}}}}"}}
+        cond {{
+          %10 = stablehlo.constant dense<3> : tensor<i32>
+          %11 = stablehlo.compare LT, %i, %10 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+          stablehlo.return %11 : tensor<i1>
+        }} do {{
+          %10 = stablehlo.constant dense<1> : tensor<i32>
+          %11 = stablehlo.add %i, %10 : tensor<i32>
+          %12 = stablehlo.cosine %s : tensor<7x18xf32>
+          stablehlo.return %11, %12 : tensor<i32>, tensor<7x18xf32>
+        }}
+        %6 = "stablehlo.case"(%5#0) ({{
+          %10 = stablehlo.negate %5#1 : tensor<7x18xf32>
+          stablehlo.return %10 : tensor<7x18xf32>
+        }}, {{
+          stablehlo.return %5#1 : tensor<7x18xf32>
+        }}) {{{one('{"y"}, {"x"}')}}} : (tensor<i32>) -> tensor<7x18xf32>
+        return %6 : tensor<7x18xf32>
+      }}
+      func.func private @f(%a: tensor<7x18xf32> {{{sdy("mesh", '{"y"}, {"x"}')}}})
+          -> (tensor<7x18xf32> {{{sdy("mesh", '{"y", "x"}, {}')}}}) {{
+        %0 = stablehlo.sine %a : tensor<7x18xf32>
+        return %0 : tensor<7x18xf32>
+      }}
+    }}"""
+
+    def expected(a: np.ndarray) -> np.ndarray:
+        return np.cos(np.cos(np.cos(np.sin(np.tanh(np.tanh(a))))))
+
+    per_device = check(text, 8, expected, (7, 18))
+    assert "while" in per_device and "tensor<2x9xf32>" in per_device  # the loop's own
+
+
 CASES = [
     orders_of_devices,
     transposed_orders_need_no_permute,
@@ -163,6 +213,7 @@ CASES = [
     mhlo_sharding_of_both_kinds,
     sizes_in_any_order,
     groups_barriers_and_priorities,
+    annotations_wherever_they_may_stand,
 ]
 
 

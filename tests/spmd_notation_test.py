@@ -9,5 +9,5 @@ DEADLINE_S = 240
 
 def test_every_notation_equals_one_device() -> None:
     outcome = outcome_of("spmd_notation_programs.py", deadline_s=DEADLINE_S)
-    assert len(outcome) == 7
+    assert len(outcome) == 8
     assert {name: error for name, error in outcome.items() if error} == {}

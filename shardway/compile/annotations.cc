@@ -11,6 +11,7 @@
 namespace shardway::compile {
 
 using sharding::Annotation;
+using sharding::AxisSet;
 
 absl::Status At(const absl::Status& status, const std::string& what, const ir::Location* location) {
   const bool known = location != nullptr && !(location->file.empty() && location->name.empty());
@@ -62,6 +63,104 @@ absl::StatusOr<std::optional<Annotation>> AnnotationReader::OfConstraint(const i
     if (const ir::Attribute* a = op.Find(name)) ir::Set(attributes, "sdy.sharding", *a);
   }
   return Read(attributes, op.result()->type);
+}
+
+namespace {
+
+const std::vector<ir::SdySharding>* PerValue(const ir::Op& op, std::string_view name) {
+  const ir::Attribute* a = op.Find(name);
+  const auto* values = a != nullptr ? a->get_if<ir::SdyPerValue>() : nullptr;
+  return values != nullptr ? &values->shardings : nullptr;
+}
+
+std::string_view HloTextOf(const ir::Op& op) { return op.String("mhlo.sharding"); }
+
+}  // namespace
+
+absl::Status AnnotationReader::CheckManual(const Annotation& annotation, AxisSet manual) const {
+  const AxisSet both = annotation.sharding.used() & manual;
+  if (both == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "it is split over ", mesh_.ToString(mesh_.ToList(both)),
+      ", over which the manual region around it is already; leave that to the region's own "
+      "shardings"));
+}
+
+absl::Status AnnotationReader::Add(absl::StatusOr<Annotation> read, const ir::Value& v,
+                                   const std::string& what, const ir::Op& op, AxisSet manual,
+                                   Annotations& to) const {
+  absl::Status fault = read.status();
+  if (fault.ok()) fault = CheckManual(*read, manual);
+  if (!fault.ok()) return At(fault, absl::StrCat(what, " of a ", v.type.ToString()), op.location);
+  to.emplace_back();
+  if (!read->maximal) to.back() = *std::move(read);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Annotations> AnnotationReader::OfList(const ir::Op& op, std::string_view list,
+                                                     absl::Span<ir::Value* const> values,
+                                                     std::string_view what, AxisSet manual) const {
+  Annotations found;
+  const auto* shardings = PerValue(op, list);
+  if (shardings == nullptr) return found;
+  for (size_t i = 0; i < shardings->size() && i < values.size(); ++i) {
+    const ir::Value& v = *values[i];
+    if (!v.type.is_tensor()) {
+      found.emplace_back();
+      continue;
+    }
+    SHARDWAY_RETURN_IF_ERROR(Add(meshes_.ToAnnotation((*shardings)[i], v.type.rank()), v,
+                                 std::string(what), op, manual, found));
+  }
+  return found;
+}
+
+absl::StatusOr<Annotations> AnnotationReader::OfResults(const ir::Op& op, AxisSet manual) const {
+  if (op.Find("sdy.sharding") == nullptr && HloTextOf(op).empty()) return Annotations();
+  const std::string what = absl::StrCat("the sharding of ", std::string(ir::OpKindName(op.kind)));
+  if (PerValue(op, "sdy.sharding") != nullptr) {
+    return OfList(op, "sdy.sharding", op.results, what, manual);
+  }
+  Annotations found;
+  if (HloTextOf(op).empty()) return found;
+  auto parsed = sharding::ParseHloSharding(HloTextOf(op));
+  if (!parsed.ok()) return At(parsed.status(), what, op.location);
+  const bool tuple = parsed->kind == sharding::HloSharding::Kind::kTuple;
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    const ir::Value& v = *op.results[i];
+    if (!v.type.is_tensor()) {
+      found.emplace_back();
+      continue;
+    }
+    if (tuple && parsed->elements.size() != op.results.size()) {
+      return At(absl::InvalidArgumentError(absl::StrCat(parsed->elements.size(), " shardings for ",
+                                                        op.results.size(), " results")),
+                what, op.location);
+    }
+    SHARDWAY_RETURN_IF_ERROR(
+        Add(sharding::ToAnnotation(tuple ? parsed->elements[i] : *parsed, v.type.rank(), mesh_), v,
+            what, op, manual, found));
+  }
+  return found;
+}
+
+std::optional<int64_t> AnnotationReader::DeviceOf(const ir::Op& op) const {
+  if (const auto* shardings = PerValue(op, "sdy.sharding")) {
+    for (const ir::SdySharding& one : *shardings) {
+      const ir::SdyMesh* mesh = one.mesh ? &*one.mesh : module_.FindMesh(one.mesh_name);
+      if (mesh != nullptr && mesh->axes.empty() && !mesh->device_ids.empty()) {
+        return mesh->device_ids[0];
+      }
+    }
+    return std::nullopt;
+  }
+  const auto parsed = sharding::ParseHloSharding(HloTextOf(op));
+  if (!parsed.ok()) return std::nullopt;  // reported by OfResults
+  const bool tuple =
+      parsed->kind == sharding::HloSharding::Kind::kTuple && !parsed->elements.empty();
+  const sharding::HloSharding& first = tuple ? parsed->elements[0] : *parsed;
+  if (first.kind != sharding::HloSharding::Kind::kMaximal) return std::nullopt;
+  return first.device;
 }
 
 uint32_t UnspecifiedDims(std::string_view backend_config) {

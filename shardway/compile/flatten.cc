@@ -167,30 +167,32 @@ class Flattener {
       case ir::OpKind::kComposite:
         return Call(op, op.String("decomposition"), into, manual, depth);
       case ir::OpKind::kSdyNamedComputation:
-        return InlineRegion(op, *op.regions[0], into, manual, depth);
+        return NamedComputation(op, into, manual, depth);
       case ir::OpKind::kSdyManualComputation:
         return WriteManualComputation(op, into, manual, *annotations_, out_,
                                       [&](const ir::Region& body, AxisSet inside) {
                                         return Inline(body, into, inside, depth + 1);
                                       });
       case ir::OpKind::kSdyShardingConstraint:
-      case ir::OpKind::kSdyReshard: {
+      case ir::OpKind::kSdyReshard:
+      case ir::OpKind::kSdyDataFlowEdge: {
         auto annotation = annotations_->OfConstraint(op);
-        if (!annotation.ok()) {
-          return At(annotation.status(), NameOfResult("the sharding constraint", op, 0),
+        absl::Status fault = annotation.status();
+        if (fault.ok() && *annotation) fault = annotations_->CheckManual(**annotation, manual);
+        if (!fault.ok()) {
+          const bool edge = op.kind == ir::OpKind::kSdyDataFlowEdge;
+          return At(fault,
+                    NameOfResult(edge ? "the data-flow edge" : "the sharding constraint", op, 0),
                     op.location);
         }
         return ConstraintOp(op, *std::move(annotation), into, manual);
       }
-      case ir::OpKind::kSdyDataFlowEdge:
-        out_.cloner().Bind(op.result(), out_.cloner().Map(op.operand(0)));
-        return absl::OkStatus();
       case ir::OpKind::kSdyShardingGroup:
         return ShardingGroup(op);
       case ir::OpKind::kSdyConstant: {
         ir::Op* copy = out_.Copy(op, into, manual);
         copy->kind = ir::OpKind::kConstant;
-        return absl::OkStatus();
+        return Annotate(op, *copy, manual);
       }
       case ir::OpKind::kWhile:
       case ir::OpKind::kIf:
@@ -239,25 +241,97 @@ class Flattener {
     stack_.push_back(f);
     const ir::Location* const outer = out_.caller();
     if (!op.location->file.empty()) out_.set_caller(op.location);
-    SHARDWAY_RETURN_IF_ERROR(InlineRegion(op, *f->body, into, manual, depth));
+    SHARDWAY_ASSIGN_OR_RETURN(const Annotations before,
+                              OfFunction(*f, f->arg_attrs, op.operands, "argument", op, manual));
+    SHARDWAY_ASSIGN_OR_RETURN(const Annotations after,
+                              OfFunction(*f, f->result_attrs, op.results, "result", op, manual));
+    SHARDWAY_RETURN_IF_ERROR(InlineRegion(op, *f->body, before, after, into, manual, depth));
     out_.set_caller(outer);
     stack_.pop_back();
-    return absl::OkStatus();
+    return ConstrainResults(op, into, manual);
   }
 
-  absl::Status InlineRegion(const ir::Op& op, const ir::Region& region, ir::Region* into,
-                            AxisSet manual, int depth) {
+  absl::Status NamedComputation(const ir::Op& op, ir::Region* into, AxisSet manual, int depth) {
+    const std::string name =
+        absl::StrCat(" of the computation \"", std::string(op.String("name")), "\"");
+    SHARDWAY_ASSIGN_OR_RETURN(
+        const Annotations before,
+        annotations_->OfList(op, "in_shardings", op.operands, "an operand" + name, manual));
+    SHARDWAY_ASSIGN_OR_RETURN(
+        const Annotations after,
+        annotations_->OfList(op, "out_shardings", op.results, "a result" + name, manual));
+    SHARDWAY_RETURN_IF_ERROR(InlineRegion(op, *op.regions[0], before, after, into, manual, depth));
+    return ConstrainResults(op, into, manual);
+  }
+
+  // What a function says of its arguments or results, called by `op`.
+  absl::StatusOr<Annotations> OfFunction(const ir::Function& f,
+                                         const std::vector<ir::AttrDict>& attributes,
+                                         const std::vector<ir::Value*>& values, const char* what,
+                                         const ir::Op& op, AxisSet manual) {
+    Annotations found;
+    for (size_t i = 0; i < attributes.size() && i < values.size(); ++i) {
+      found.emplace_back();
+      if (!values[i]->type.is_tensor()) continue;
+      auto read = annotations_->Read(attributes[i], values[i]->type);
+      absl::Status fault = read.status();
+      if (fault.ok() && *read) fault = annotations_->CheckManual(**read, manual);
+      if (!fault.ok()) {
+        return At(fault, absl::StrCat(what, " ", i, " of @", f.name, ", called"), op.location);
+      }
+      if (*read && !(*read)->maximal) found.back() = **std::move(read);
+    }
+    return found;
+  }
+
+  // `before` are annotations on the operands, `after` on what the region returns.
+  absl::Status InlineRegion(const ir::Op& op, const ir::Region& region, const Annotations& before,
+                            const Annotations& after, ir::Region* into, AxisSet manual, int depth) {
     if (region.arguments.size() != op.operands.size()) {
       return absl::InvalidArgumentError(
           absl::StrCat("the call at ", op.location->ToString(),
                        " has another number of operands than its callee"));
     }
     for (size_t i = 0; i < op.operands.size(); ++i) {
-      out_.cloner().Bind(region.arguments[i], out_.cloner().Map(op.operand(i)));
+      ir::Value* v = out_.cloner().Map(op.operand(i));
+      out_.cloner().Bind(region.arguments[i], Constrained(v, before, i, op, into, manual));
     }
     SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Value*> results,
                               Inline(region, into, manual, depth + 1));
-    for (size_t i = 0; i < op.results.size(); ++i) out_.cloner().Bind(op.result(i), results[i]);
+    for (size_t i = 0; i < op.results.size(); ++i) {
+      out_.cloner().Bind(op.result(i), Constrained(results[i], after, i, op, into, manual));
+    }
+    return absl::OkStatus();
+  }
+
+  ir::Value* Constrained(ir::Value* v, const Annotations& annotations, size_t i, const ir::Op& op,
+                         ir::Region* into, AxisSet manual) {
+    if (i >= annotations.size() || !annotations[i]) return v;
+    return out_.Constrain(v, *annotations[i], into, op.location, manual);
+  }
+
+  // Annotations on the results of an operator that became several others.
+  absl::Status ConstrainResults(const ir::Op& op, ir::Region* into, AxisSet manual) {
+    SHARDWAY_ASSIGN_OR_RETURN(const Annotations annotations, annotations_->OfResults(op, manual));
+    for (size_t i = 0; i < annotations.size(); ++i) {
+      ir::Value* v = out_.cloner().Map(op.result(i));
+      out_.cloner().Bind(op.result(i), Constrained(v, annotations, i, op, into, manual));
+    }
+    return absl::OkStatus();
+  }
+
+  // Annotations on the results of an operator that became `copy`.
+  absl::Status Annotate(const ir::Op& op, const ir::Op& copy, AxisSet manual) {
+    SHARDWAY_ASSIGN_OR_RETURN(const Annotations annotations, annotations_->OfResults(op, manual));
+    for (size_t i = 0; i < annotations.size(); ++i) {
+      if (!annotations[i]) continue;
+      out_.program().annotations[copy.result(i)->id] = *annotations[i];
+      if (op.kind != ir::OpKind::kWhile) continue;
+      // What a loop ends with is its state, which is one thing all the way.
+      for (const ir::Region* region : copy.regions) {
+        out_.program().annotations[region->arguments[i]->id] = *annotations[i];
+      }
+    }
     return absl::OkStatus();
   }
 
@@ -274,7 +348,7 @@ class Flattener {
                                 Inline(*region, inner, manual, depth + 1));
       ir::Builder(&out_.module(), inner).Return(results);
     }
-    return absl::OkStatus();
+    return Annotate(op, *copy, manual);
   }
 
   absl::Status CustomCall(const ir::Op& op, ir::Region* into, AxisSet manual) {
@@ -284,7 +358,7 @@ class Flattener {
       SHARDWAY_ASSIGN_OR_RETURN(std::vector<ir::Op*> made,
                                 LowerApproxTopK(from_, op, into, out_.module(), out_.cloner()));
       for (const ir::Op* one : made) out_.SetManual(one, manual);
-      return absl::OkStatus();
+      return ConstrainResults(op, into, manual);
     }
     if (target == "CustomSPMDPartitioning") {
       return absl::UnimplementedError(
@@ -340,30 +414,12 @@ class Flattener {
                                               out_.module(), out_.cloner()));
     }
     if (op.kind == ir::OpKind::kConcatenate) spmd::SeeThroughSlices(*copy);
-    // An annotation on a result of any operator.
-    if (const ir::Attribute* a = op.Find("sdy.sharding")) {
-      const auto* many = a->get_if<ir::SdyPerValue>();
-      for (size_t i = 0; many != nullptr && i < many->shardings.size() && i < op.results.size();
-           ++i) {
-        auto annotation =
-            annotations_->meshes().ToAnnotation(many->shardings[i], op.result(i)->type.rank());
-        if (!annotation.ok()) {
-          const std::string name =
-              absl::StrCat("the sharding of ", std::string(ir::OpKindName(op.kind)));
-          return At(annotation.status(), NameOfResult(name, op, i), op.location);
-        }
-        if (annotation->maximal) {
-          if (IsHostTransfer(op)) {
-            const ir::SdySharding& one = many->shardings[i];
-            const ir::SdyMesh* mesh = one.mesh ? &*one.mesh : from_.FindMesh(one.mesh_name);
-            ir::Set(copy->attributes, std::string(spmd::kOnDevice), mesh->device_ids[0]);
-          }
-          continue;
-        }
-        out_.program().annotations[copy->result(i)->id] = *std::move(annotation);
+    if (IsHostTransfer(op)) {
+      if (const auto device = annotations_->DeviceOf(op)) {
+        ir::Set(copy->attributes, std::string(spmd::kOnDevice), *device);
       }
     }
-    return absl::OkStatus();
+    return Annotate(op, *copy, manual);
   }
 
   const ir::Module& from_;

@@ -1,6 +1,6 @@
 // From a module as JAX sends it to the flat program that the partitioner works on: calls,
 // composites and named computations inlined, manual regions turned into conversions, annotations of
-// both notations (Shardy's and mhlo.sharding) read onto one mesh.
+// both notations (Shardy's and mhlo.sharding), wherever they stand, read onto one mesh.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -142,13 +142,10 @@ class HostileProgram {
   void AddOp() {
     ir::Value* v = Pick();
     ir::AttrDict attributes;
-    switch (Draw(7)) {
+    switch (Draw(9)) {
       case 0: {
         values_.push_back(b_.Binary(ir::OpKind::kAdd, v, Pick()));
-        if (Draw(2) == 0) {
-          ir::Set(values_.back()->def->attributes, "sdy.sharding",
-                  ir::SdyPerValue{{RandomSharding()}});
-        }
+        AnnotateResult(values_.back()->def);
         return;
       }
       case 1:
@@ -169,6 +166,12 @@ class HostileProgram {
       case 4:
         if (mild_) break;
         return Push(Manual(v));
+      case 5:
+        return Push(Named(v));
+      case 6:
+        return Push(Loop(v));
+      case 7:
+        return Push(Call(v));
       default:
         break;
     }
@@ -177,6 +180,59 @@ class HostileProgram {
                    std::move(attributes)));
   }
   void Push(ir::Op* op) { values_.push_back(op->result()); }
+
+  void AnnotateResult(ir::Op* op) {
+    if (Draw(2) == 0) return;
+    if (Draw(4) == 0) {
+      ir::Set(op->attributes, "mhlo.sharding", RandomText());
+    } else {
+      ir::Set(op->attributes, "sdy.sharding", ir::SdyPerValue{{RandomSharding()}});
+    }
+  }
+
+  void Tanh(ir::Region* region, ir::OpKind end) {
+    ir::Builder in(&module_, region);
+    ir::Value* v = in.Unary(ir::OpKind::kTanh, module_.AddArgument(region, kMatrix));
+    in.Create(end, {&v, 1}, {});
+  }
+
+  ir::Op* Named(ir::Value* v) {
+    ir::AttrDict attributes;
+    ir::Set(attributes, "name", std::string("named"));
+    for (const char* list : {"in_shardings", "out_shardings"}) {
+      if (Draw(2) == 0) ir::Set(attributes, list, ir::SdyPerValue{{RandomSharding()}});
+    }
+    ir::Op* op =
+        b_.Create(ir::OpKind::kSdyNamedComputation, {&v, 1}, {&kMatrix, 1}, std::move(attributes));
+    Tanh(module_.AddRegion(op), ir::OpKind::kSdyReturn);
+    return op;
+  }
+
+  ir::Op* Loop(ir::Value* v) {
+    ir::Op* op = b_.Create(ir::OpKind::kWhile, {&v, 1}, {&kMatrix, 1});
+    AnnotateResult(op);
+    ir::Builder condition(&module_, module_.AddRegion(op));
+    module_.AddArgument(condition.region(), kMatrix);
+    ir::Value* done = condition.Splat(ir::Type::Scalar(ElementType::kI1), 0);
+    condition.Return({&done, 1});
+    Tanh(module_.AddRegion(op), ir::OpKind::kReturn);
+    return op;
+  }
+
+  ir::Op* Call(ir::Value* v) {
+    ir::Function* f = module_.AddFunction("f" + std::to_string(module_.functions().size()));
+    f->result_types = {kMatrix};
+    f->arg_attrs.resize(1);
+    f->result_attrs.resize(1);
+    Annotate(f->arg_attrs[0], "sdy.sharding");
+    Annotate(f->result_attrs[0], "sdy.sharding");
+    Tanh(f->body, ir::OpKind::kFuncReturn);
+    ir::AttrDict attributes;
+    ir::Set(attributes, "callee", ir::FlatSymbolRef{f->name});
+    ir::Op* op = b_.Create(ir::OpKind::kCall, {&v, 1}, {&kMatrix, 1}, std::move(attributes));
+    AnnotateResult(op);
+    return op;
+  }
 
   ir::Op* Manual(ir::Value* v) {
     ir::AttrDict attributes;

@@ -1,6 +1,6 @@
 // infeed, outfeed, send, recv: transfers with the host while the program runs.
 //
-// Each device does its own. A result of infeed or recv that the user has annotated (sdy.sharding)
+// Each device does its own. A result of infeed or recv that the user has annotated
 // comes in tiles: a device is fed its own, padding included; without an annotation each is fed the
 // whole, whatever its users would like, since the host can't know that. Operands of outfeed and
 // send go out whole, from every device; in a manual region they are what the device has. What the
@@ -31,7 +31,8 @@ std::optional<int64_t> OneDevice(const ir::Op& op) {
 
 bool IsAnnotated(const ir::Op& op) {
   const ir::Attribute* a = op.Find("sdy.sharding");
-  return a != nullptr && a->get_if<ir::SdyPerValue>() != nullptr;
+  const bool sdy = a != nullptr && a->get_if<ir::SdyPerValue>() != nullptr;
+  return sdy || !op.String("mhlo.sharding").empty();
 }
 
 }  // namespace
