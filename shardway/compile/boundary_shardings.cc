@@ -36,42 +36,50 @@ class Parser {
     ir::SdySharding sharding;
     sharding.mesh = mesh_;
     if (!Take('[')) return Fault("'[' or '-'");
-    while (!Take(']')) {
+    if (Take(']')) return sharding;
+    do {
       SHARDWAY_RETURN_IF_ERROR(ParseDim(sharding.dims.emplace_back()));
-      if (!Take(',') && !Peek(']')) return Fault("',' or ']'");
-    }
+    } while (Take(','));
+    if (!Take(']')) return Fault("',' or ']'");
     return sharding;
   }
 
   absl::Status ParseDim(ir::SdyDimSharding& dim) {
     if (!Take('{')) return Fault("'{'");
-    while (!Take('}')) {
-      if (Take('?')) {
-        dim.closed = false;
-      } else {
-        ir::SdyAxisRef& axis = dim.axes.emplace_back();
-        while (at_ < text_.size() &&
-               (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) {
-          axis.name += text_[at_++];
-        }
-        if (axis.name.empty()) return Fault("the name of an axis");
-        if (Take(':')) SHARDWAY_RETURN_IF_ERROR(ParseSubAxis(axis));
-      }
-      if (!Take(',') && !Peek('}')) return Fault("',' or '}'");
+    if (!Peek('}')) {
+      do {
+        dim.closed = !Take('?');
+        if (dim.closed) SHARDWAY_RETURN_IF_ERROR(ParseAxis(dim.axes.emplace_back()));
+      } while (dim.closed && Take(','));
     }
+    if (!Take('}')) return Fault(dim.closed ? "',' or '}'" : "'}', since '?' comes last");
+    if (!Take('p')) return absl::OkStatus();
+    if (dim.closed && dim.axes.empty()) {
+      return Fault("no priority for a dimension that is closed and not split");
+    }
+    SHARDWAY_ASSIGN_OR_RETURN(dim.priority, Integer(0));
     return absl::OkStatus();
+  }
+
+  absl::Status ParseAxis(ir::SdyAxisRef& axis) {
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) {
+      axis.name += text_[at_++];
+    }
+    if (axis.name.empty()) return Fault("the name of an axis");
+    return Take(':') ? ParseSubAxis(axis) : absl::OkStatus();
   }
 
   absl::Status ParseSubAxis(ir::SdyAxisRef& axis) {
     if (!Take('(')) return Fault("'('");
-    SHARDWAY_ASSIGN_OR_RETURN(const int64_t before, Integer());
+    SHARDWAY_ASSIGN_OR_RETURN(const int64_t before, Integer(1));
     if (!Take(')')) return Fault("')'");
-    SHARDWAY_ASSIGN_OR_RETURN(const int64_t size, Integer());
+    SHARDWAY_ASSIGN_OR_RETURN(const int64_t size, Integer(1));
     axis.sub_axis = {before, size};
     return absl::OkStatus();
   }
 
-  absl::StatusOr<int64_t> Integer() {
+  absl::StatusOr<int64_t> Integer(int64_t least) {
     Skip();
     int64_t value = 0;
     const size_t begin = at_;
@@ -79,7 +87,7 @@ class Parser {
            at_ - begin < 9) {
       value = 10 * value + (text_[at_++] - '0');
     }
-    if (at_ == begin || value < 1) return Fault("a positive number");
+    if (at_ == begin || value < least) return Fault(least > 0 ? "a positive number" : "a number");
     return value;
   }
 

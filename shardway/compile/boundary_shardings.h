@@ -2,9 +2,11 @@
 //
 //   shardings := sharding*             one for each value, in order; what is missing stays as it is
 //   sharding  := '-'                   as it is
-//              | '[' dim (',' dim)* ']'
-//   dim       := '{' axis (',' axis)* '}'
-//   axis      := name | name ':(' before ')' size | '?'        '?': may be split further
+//              | '[' (dim (',' dim)*)? ']'
+//   dim       := '{' axes? '}' priority?
+//   axes      := axis (',' axis)* (',' '?')? | '?'        '?': may be split further
+//   axis      := name | name ':(' before ')' size
+//   priority  := 'p' number            smaller ones propagate first; none is p0
 #pragma once
 
 #include <cstdint>

@@ -36,11 +36,30 @@ TEST(BoundaryShardings, AreReadInShardysNotation) {
   EXPECT_TRUE(p.module.main()->result_attrs[0].empty());
 }
 
+TEST(BoundaryShardings, DimensionsHavePriorities) {
+  OneArgument p;
+  const ir::SdyMesh mesh = *ParseMesh("x=2,y=4");
+  const absl::Status status =
+      SetBoundaryShardings(p.module, mesh, "[{x,?}p1, {?} p20]", "[{y}p0,{}]");
+  ASSERT_TRUE(status.ok()) << status;
+  const auto dims = [](const ir::AttrDict& attributes) {
+    return ir::Find(attributes, "sdy.sharding")->get_if<ir::SdySharding>()->dims;
+  };
+  const auto argument = dims(p.module.main()->arg_attrs[0]);
+  EXPECT_EQ(argument[0].priority, 1);
+  EXPECT_FALSE(argument[0].closed);
+  EXPECT_EQ(argument[1].priority, 20);
+  const auto result = dims(p.module.main()->result_attrs[0]);
+  EXPECT_EQ(result[0].priority, 0);
+  EXPECT_EQ(result[1].priority, std::nullopt);
+}
+
 TEST(BoundaryShardings, FaultsAreErrors) {
   OneArgument p;
   const ir::SdyMesh mesh = *ParseMesh("x=2");
   for (const char* text :
-       {"[", "[{x}", "[{x]", "{x}", "[{x:(0)2}]", "[{x:2}]", "[{x y}]", "[{,}]"}) {
+       {"[", "[{x}", "[{x]", "{x}", "[{x:(0)2}]", "[{x:2}]", "[{x y}]", "[{,}]", "[{?,x}]",
+        "[{?,?}]", "[{x,}]", "[{x},]", "[,]", "[{x,?}p]", "[{x}q1]", "[{}p1]", "[p1{x}]"}) {
     EXPECT_EQ(SetBoundaryShardings(p.module, mesh, text, "").code(),
               absl::StatusCode::kInvalidArgument)
         << text;
