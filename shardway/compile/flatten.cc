@@ -16,6 +16,7 @@
 #include "shardway/compile/scalar_body.h"
 #include "shardway/ir/builder.h"
 #include "shardway/ir/clone.h"
+#include "shardway/ir/fault_names.h"
 #include "shardway/spmd/concatenate.h"
 #include "shardway/spmd/host_transfer.h"
 
@@ -69,18 +70,6 @@ class Flattener {
     return allow.size() == 1 ? allow[0] : i < allow.size() && allow[i];
   }
 
-  // "argument 0 (params['w'])", "result 1 (result['loss'])": JAX names both.
-  static std::string NameOfArgument(const ir::Value& v) {
-    const bool named = v.location != nullptr && !v.location->name.empty();
-    return absl::StrCat("argument ", v.index, named ? " (" : "", named ? v.location->name : "",
-                        named ? ")" : "");
-  }
-  static std::string NameOfResult(const ir::Function& main, size_t i) {
-    const ir::Attribute* info = ir::Find(main.result_attrs[i], "jax.result_info");
-    const auto* name = info != nullptr ? info->get_if<std::string>() : nullptr;
-    if (name == nullptr || name->empty()) return absl::StrCat("result ", i);
-    return absl::StrCat("result ", i, " (", *name, ")");
-  }
   // "the sharding constraint of a tensor<8xf32>"
   static std::string NameOfResult(const std::string& what, const ir::Op& op, size_t i) {
     return absl::StrCat(what, " of a ", op.results[i]->type.ToString());
@@ -94,10 +83,10 @@ class Flattener {
     std::optional<Annotation> annotation;
     if (i < main.arg_attrs.size()) {
       if (absl::Status sum = CheckSum(main.arg_attrs[i]); !sum.ok()) {
-        return At(sum, NameOfArgument(*v), main.location);
+        return At(sum, ir::NameOfArgument(main, i), nullptr);
       }
       auto read = annotations_->Read(main.arg_attrs[i], v->type);
-      if (!read.ok()) return At(read.status(), NameOfArgument(*v), main.location);
+      if (!read.ok()) return At(read.status(), ir::NameOfArgument(main, i), nullptr);
       annotation = *std::move(read);
     }
     if (!annotation && !Allowed(request_.allow_propagation_to_parameters, i)) {
@@ -111,10 +100,10 @@ class Flattener {
     std::optional<Annotation> annotation;
     if (i < main.result_attrs.size()) {
       if (absl::Status sum = CheckSum(main.result_attrs[i]); !sum.ok()) {
-        return At(sum, NameOfResult(main, i), main.location);
+        return At(sum, ir::NameOfResult(main, i), nullptr);
       }
       auto read = annotations_->Read(main.result_attrs[i], value->type);
-      if (!read.ok()) return At(read.status(), NameOfResult(main, i), main.location);
+      if (!read.ok()) return At(read.status(), ir::NameOfResult(main, i), nullptr);
       annotation = *std::move(read);
     }
     if (!annotation && !Allowed(request_.allow_propagation_to_results, i)) {

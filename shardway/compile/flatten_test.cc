@@ -151,8 +151,10 @@ TEST(Flatten, SumsAloneMayStayUnreduced) {
   ir::Set(s.main->result_attrs[0], "sdy.sharding", sharding);
   const absl::Status status = Flatten(s.module, s.request).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("result 0: it is unreduced over the axis \"x\" by another reduction"));
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr(
+          "result 0 (tensor<8xf32>): it is unreduced over the axis \"x\" by another reduction"));
 }
 
 TEST(Flatten, ManualRegionsBecomeConversions) {

@@ -11,6 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "shardway/base/status_macros.h"
+#include "shardway/ir/fault_names.h"
 #include "shardway/ir/verify/check.h"
 
 namespace shardway::ir {
@@ -79,11 +80,11 @@ class Verifier {
     }
     for (size_t i = 0; i < function.arg_attrs.size(); ++i) {
       const std::string what = AnnotationFault(function.arg_attrs[i], arguments[i]->type);
-      if (!what.empty()) return fault(absl::StrCat("argument ", i, ": ", what));
+      if (!what.empty()) return fault(absl::StrCat(NameOfArgument(function, i), ": ", what));
     }
     for (size_t i = 0; i < function.result_attrs.size(); ++i) {
       const std::string what = AnnotationFault(function.result_attrs[i], function.result_types[i]);
-      if (!what.empty()) return fault(absl::StrCat("result ", i, ": ", what));
+      if (!what.empty()) return fault(absl::StrCat(NameOfResult(function, i), ": ", what));
     }
     function_ = &function;
     SHARDWAY_RETURN_IF_ERROR(VerifyRegion(*function.body, OpKind::kFuncReturn, 0));
@@ -173,8 +174,7 @@ class Verifier {
       return;
     }
     for (size_t i = 0; i < check.num_out(); ++i) {
-      const std::string fault = verify::ShardingFault(module_, list->shardings[i], check.out(i));
-      if (!fault.empty()) check.Fail(fault);
+      verify::VerifySharding(check, list->shardings[i], check.out(i));
     }
   }
 

@@ -164,14 +164,42 @@ TEST(Verify, Shardings) {
   EXPECT_EQ(fault(by({{"x", {}}, {"y", {}}})), "");
   EXPECT_EQ(fault(by({{"x", {{2, 2}}}, {"x", {{1, 2}}}})), "");
   EXPECT_NE(fault(by({{"x", {}}, {"x", {{1, 2}}}})), "");
-  EXPECT_NE(fault(by({{"z", {}}})), "");
-  EXPECT_NE(fault(by({{"x", {{3, 2}}}})), "");
+  EXPECT_THAT(fault(by({{"z", {}}})),
+              HasSubstr("train.py:5 (step): its tensor<8xf32>: a sharding names the axis \"z\", "
+                        "which its mesh lacks: that is x=4,y=2"));
+  EXPECT_THAT(fault(by({{"x", {{3, 2}}}})),
+              HasSubstr("a sharding names the sub-axis \"x:(3)2\", but 3 times 2 does not divide "
+                        "the axis: its mesh is x=4,y=2"));
   SdySharding other = by({});
   other.mesh_name = "elsewhere";
   EXPECT_NE(fault(other), "");
   other = by({});
   other.dims.clear();
   EXPECT_NE(fault(other), "");
+}
+
+TEST(Verify, ShardingsOfArgumentsAndResultsNameThem) {
+  Program program([](Builder&, Value* x) { return x; });
+  Module& module = program.module();
+  module.meshes = {{"mesh", SdyMesh{{{"x", 4}, {"y", 2}}, {}}}};
+  SdySharding sharding;
+  sharding.mesh_name = "mesh";
+  sharding.dims.push_back({{{"z", {}}}});
+  Function& main = *module.main();
+  main.arg_attrs.resize(1);
+  main.result_attrs.resize(1);
+  Set(main.result_attrs[0], "jax.result_info", std::string("result['loss']"));
+  Set(main.result_attrs[0], "sdy.sharding", sharding);
+  EXPECT_THAT(program.Fault(), HasSubstr("result 0 (result['loss']: tensor<8xf32>): a sharding "
+                                         "names the axis \"z\", which its mesh lacks"));
+  main.location = module.AddLocation({"", "train.py", 3, 0});
+  Set(main.arg_attrs[0], "sdy.sharding", sharding);
+  EXPECT_THAT(program.Fault(), HasSubstr("argument 0 (tensor<8xf32>) at train.py:3: a sharding"));
+  main.arguments()[0]->location = module.AddLocation({"params['w']", "", 0, 0});
+  EXPECT_THAT(program.Fault(),
+              HasSubstr("argument 0 (params['w']: tensor<8xf32>) at train.py:3: a sharding"));
+  main.arguments()[0]->location = module.AddLocation({"x", "model.py", 7, 2});
+  EXPECT_THAT(program.Fault(), HasSubstr("argument 0 (x: tensor<8xf32>) at model.py:7:2: a"));
 }
 
 TEST(Verify, ElementTypes) {

@@ -2,8 +2,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "shardway/base/status_macros.h"
+#include "shardway/ir/fault_names.h"
 
 namespace shardway::sharding {
 
@@ -29,9 +29,7 @@ absl::StatusOr<const ir::SdyMesh*> SdyMeshes::CheckSize(const ir::SdyMesh& mesh)
     devices *= axis.size;
   }
   if (devices == mesh_->num_devices()) return &mesh;
-  std::vector<std::string> axes;
-  for (const auto& axis : mesh.axes) axes.push_back(absl::StrCat(axis.name, "=", axis.size));
-  return absl::InvalidArgumentError(absl::StrCat("the mesh ", absl::StrJoin(axes, ","),
+  return absl::InvalidArgumentError(absl::StrCat("the mesh ", ir::NameOfAxes(mesh),
                                                  " does not have the program's ",
                                                  mesh_->num_devices(), " devices"));
 }
@@ -59,13 +57,15 @@ absl::StatusOr<AxisList> SdyMeshes::Resolve(const ir::SdyMesh& mesh, const ir::S
       before *= mesh_->size(a);
     }
     if (mesh_->SizeOf(part) != size) {
-      return absl::InvalidArgumentError(absl::StrCat("the sub-axis \"", axis.name, "\":(", pre, ")",
-                                                     size, " does not divide its axis"));
+      return absl::InvalidArgumentError(absl::StrCat("the sub-axis ", ir::NameOfAxis(axis),
+                                                     " does not divide its axis: its mesh is ",
+                                                     ir::NameOfAxes(mesh)));
     }
     return part;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("the sharding names the axis \"", axis.name, "\", which its mesh lacks"));
+      absl::StrCat("the sharding names the axis ", ir::NameOfAxis(axis),
+                   ", which its mesh lacks: that is ", ir::NameOfAxes(mesh)));
 }
 
 absl::StatusOr<Annotation> SdyMeshes::ToAnnotation(const ir::SdySharding& sharding,

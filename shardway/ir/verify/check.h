@@ -92,6 +92,8 @@ void VerifyShardingRule(Check& c);
 
 // "": the sharding fits a value of this type in this module; otherwise the fault.
 std::string ShardingFault(const Module& module, const SdySharding& sharding, const Type& type);
+// The same for a value of this type that the operator uses or makes.
+void VerifySharding(Check& c, const SdySharding& sharding, const Type& type);
 std::string MeshFault(const SdyMesh& mesh);
 
 }  // namespace shardway::ir::verify

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "shardway/ir/fault_names.h"
 #include "shardway/ir/verify/check.h"
 
 namespace shardway::ir::verify {
@@ -43,11 +44,6 @@ bool Overlap(const SdyMesh& mesh, const SdyAxisRef& a, const SdyAxisRef& b) {
 
 const SdyMesh* MeshOf(const Module& module, const SdySharding& sharding) {
   return sharding.mesh ? &*sharding.mesh : module.FindMesh(sharding.mesh_name);
-}
-
-void VerifySharding(Check& c, const SdySharding& sharding, const Type& type) {
-  const std::string fault = ShardingFault(c.module(), sharding, type);
-  if (!fault.empty()) c.Fail(fault);
 }
 
 const SdyPerValue* PerValue(Check& c, std::string_view name, const std::vector<Value*>& values) {
@@ -144,6 +140,11 @@ void VerifyResharding(Check& c, std::string_view name, bool required) {
 
 }  // namespace
 
+void VerifySharding(Check& c, const SdySharding& sharding, const Type& type) {
+  const std::string fault = ShardingFault(c.module(), sharding, type);
+  if (!fault.empty()) c.Fail(absl::StrCat("its ", type.ToString(), ": ", fault));
+}
+
 std::string MeshFault(const SdyMesh& mesh) {
   std::set<std::string> names;
   int64_t devices = 1;
@@ -185,9 +186,14 @@ std::string ShardingFault(const Module& module, const SdySharding& sharding, con
   std::vector<const SdyAxisRef*> used;
   std::string fault;
   auto use = [&](const SdyAxisRef& axis) {
-    if (SizeOf(*mesh, axis) == 0) {
-      fault = absl::StrCat("a sharding names the axis \"", axis.name,
-                           "\", which its mesh lacks or cannot cut so");
+    if (!HasAxis(*mesh, axis.name)) {
+      fault = absl::StrCat("a sharding names the axis ", NameOfAxis(axis),
+                           ", which its mesh lacks: that is ", NameOfAxes(*mesh));
+    } else if (SizeOf(*mesh, axis) == 0) {
+      const auto [before, size] = *axis.sub_axis;
+      fault = absl::StrCat("a sharding names the sub-axis ", NameOfAxis(axis), ", but ", before,
+                           " times ", size, " does not divide the axis: its mesh is ",
+                           NameOfAxes(*mesh));
     }
     for (const SdyAxisRef* other : used) {
       if (fault.empty() && Overlap(*mesh, axis, *other)) {
