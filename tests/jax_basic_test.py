@@ -401,6 +401,14 @@ def test_psum_on_two_devices() -> None:
     np.testing.assert_array_equal(f(jnp.arange(4.0)), [2, 4])
 
 
+def test_constraints_mean_nothing_on_one_device() -> None:
+    x = numbers(8, 8)
+    split = NamedSharding(MESH.abstract_mesh, P("data", "model"))
+    y = jax.jit(lambda a: lax.with_sharding_constraint(a + 1, split))(x)
+    np.testing.assert_array_equal(y, x + 1)
+    assert len(y.sharding.device_set) == 1
+
+
 def test_submeshes_and_orders_of_devices() -> None:
     x = numbers(4, 4)
     for order in ([0, 1, 2, 3], [3, 2, 1, 0], [1, 6, 4, 2]):

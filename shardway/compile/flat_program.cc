@@ -55,6 +55,8 @@ absl::StatusOr<ir::Value*> FlatProgram::Convert(ir::Value* v, const ir::Type& ty
   for (int d = 0; fits && d < full.rank(); ++d) {
     fits = shard.dims[d] == 0 ? full.dims[d] == 0 : full.dims[d] % shard.dims[d] == 0;
   }
+  // Shardings mean nothing on one device; a part that they cut is none there.
+  fits = fits && (program_.mesh.num_devices() > 1 || full == shard);
   if (!fits) {
     return absl::InvalidArgumentError(absl::StrCat("the manual region at ", location->ToString(),
                                                    ": ", shard.ToString(), " is no part of ",

@@ -182,5 +182,20 @@ TEST(Flatten, ManualRegionsBecomeConversions) {
   }
 }
 
+TEST(Flatten, OneDeviceHasNoPartsOfAManualRegion) {
+  Source s;
+  const ir::Type local = ir::Type::Tensor(ElementType::kF32, std::vector<int64_t>{2});
+  ir::AttrDict attributes;
+  ir::Set(attributes, "call_target_name", std::string(spmd::kFullToShard));
+  ir::Set(attributes, "mhlo.sharding", std::string("{manual}"));
+  ir::Value* part =
+      s.b.Create(ir::OpKind::kCustomCall, {&s.x, 1}, {&local, 1}, std::move(attributes))->result();
+  s.main->result_types = {local};
+  s.Return(part);
+  s.request.num_partitions = 1;
+  EXPECT_THAT(std::string(Flatten(s.module, s.request).status().message()),
+              HasSubstr("tensor<2xf32> is no part of tensor<8xf32>"));
+}
+
 }  // namespace
 }  // namespace shardway::compile

@@ -89,6 +89,7 @@ absl::StatusOr<Annotation> ToAnnotation(const HloSharding& sharding, int rank, c
     case HloSharding::Kind::kTiled:
       break;
   }
+  if (mesh.num_devices() == 1) return result;
   const int tile_rank = static_cast<int>(sharding.tile.size() - sharding.subgroups.size());
   if (tile_rank != rank) {
     return absl::InvalidArgumentError(absl::StrCat("a sharding with tiles for ", tile_rank,

@@ -44,8 +44,9 @@ absl::StatusOr<HloSharding> ParseHloSharding(std::string_view text);
 std::optional<std::vector<Stride>> TileStrides(const HloSharding& sharding);
 
 // As an annotation of a tensor of this rank; `mesh` should have been made with the strides above.
-// INVALID_ARGUMENT when it does not fit the rank or the mesh, UNIMPLEMENTED for manual subgroups in
-// an order of devices that is no pattern of the mesh's strides.
+// On one device tiles mean nothing. INVALID_ARGUMENT when it does not fit the rank or the mesh,
+// UNIMPLEMENTED for manual subgroups in an order of devices that is no pattern of the mesh's
+// strides.
 absl::StatusOr<Annotation> ToAnnotation(const HloSharding& sharding, int rank, const Mesh& mesh);
 
 // The inverse: tiles over the whole mesh in iota form, {replicated} when nothing is split, manual

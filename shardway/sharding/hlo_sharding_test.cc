@@ -64,6 +64,15 @@ TEST(HloSharding, ReadsTiles) {
   EXPECT_EQ(Read("{replicated}", 1, mesh)->sharding, (Sharding{{{}}}));
 }
 
+TEST(HloSharding, TilesMeanNothingOnOneDevice) {
+  const Mesh one = *Mesh::Make(1, {});
+  const auto split = Read("{devices=[2,4]<=[8]}", 2, one);
+  ASSERT_TRUE(split.ok()) << split.status();
+  EXPECT_TRUE(split->sharding.replicated());
+  EXPECT_EQ(Read("{devices=[2,4]<=[8]}", 2, *Mesh::Make(4, {})).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(HloSharding, ReadsManualSubgroups) {
   const Mesh mesh = TwoByFour();
   const auto part = Read("{devices=[1,4,2]<=[2,4]T(1,0) last_tile_dims={manual}}", 2, mesh);

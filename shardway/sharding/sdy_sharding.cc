@@ -8,18 +8,18 @@
 namespace shardway::sharding {
 
 absl::StatusOr<const ir::SdyMesh*> SdyMeshes::FindMesh(const ir::SdySharding& sharding) const {
-  if (sharding.mesh) return CheckSize(*sharding.mesh);
+  if (sharding.mesh) return &*sharding.mesh;
   const ir::SdyMesh* mesh = module_->FindMesh(sharding.mesh_name);
   if (mesh == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the sharding names the mesh @", sharding.mesh_name, ", which the program lacks"));
   }
-  return CheckSize(*mesh);
+  return mesh;
 }
 
 // A mesh is over all devices of the program, or names one of them.
-absl::StatusOr<const ir::SdyMesh*> SdyMeshes::CheckSize(const ir::SdyMesh& mesh) const {
-  if (mesh.axes.empty()) return &mesh;
+absl::Status SdyMeshes::CheckSize(const ir::SdyMesh& mesh) const {
+  if (mesh.axes.empty()) return absl::OkStatus();
   int64_t devices = 1;
   for (const auto& axis : mesh.axes) {
     if (axis.size < 1 || axis.size > mesh_->num_devices() / devices) {
@@ -28,7 +28,7 @@ absl::StatusOr<const ir::SdyMesh*> SdyMeshes::CheckSize(const ir::SdyMesh& mesh)
     }
     devices *= axis.size;
   }
-  if (devices == mesh_->num_devices()) return &mesh;
+  if (devices == mesh_->num_devices()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the mesh ", ir::NameOfAxes(mesh),
                                                  " does not have the program's ",
                                                  mesh_->num_devices(), " devices"));
@@ -73,6 +73,8 @@ absl::StatusOr<Annotation> SdyMeshes::ToAnnotation(const ir::SdySharding& shardi
   SHARDWAY_ASSIGN_OR_RETURN(const ir::SdyMesh* mesh, FindMesh(sharding));
   Annotation result;
   result.sharding = Sharding::Replicated(rank);
+  if (mesh_->num_devices() == 1 && !mesh->axes.empty()) return result;
+  SHARDWAY_RETURN_IF_ERROR(CheckSize(*mesh));
   if (mesh->axes.empty()) {
     result.maximal = !mesh->device_ids.empty();
     for (int d = 0; !result.maximal && d < rank && d < 32; ++d) {
@@ -125,6 +127,7 @@ absl::StatusOr<Annotation> SdyMeshes::ToAnnotation(const ir::SdySharding& shardi
 absl::StatusOr<AxisSet> SdyMeshes::ToSet(const ir::SdySharding& sharding,
                                          const std::vector<std::string>& axes) const {
   SHARDWAY_ASSIGN_OR_RETURN(const ir::SdyMesh* mesh, FindMesh(sharding));
+  SHARDWAY_RETURN_IF_ERROR(CheckSize(*mesh));
   SHARDWAY_ASSIGN_OR_RETURN(const AxisPlacement* placement, Place(*mesh));
   if (placement->order != nullptr && !axes.empty()) {
     return absl::UnimplementedError(

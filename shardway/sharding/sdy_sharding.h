@@ -21,7 +21,8 @@ class SdyMeshes {
 
   // INVALID_ARGUMENT naming the mesh or the axis for an unknown mesh, an unknown axis, an axis used
   // twice, a sub-axis that does not divide, a rank that does not fit, or a mesh of another number
-  // of devices.
+  // of devices. On one device there is nothing to split: whatever the mesh is, as for XLA, the
+  // value is whole.
   absl::StatusOr<Annotation> ToAnnotation(const ir::SdySharding& sharding, int rank) const;
   // The atoms of whole axes, e.g. the manual axes of a region that `sharding`'s mesh names.
   // UNIMPLEMENTED for a mesh whose order of devices is not that of the atoms.
@@ -30,7 +31,7 @@ class SdyMeshes {
 
  private:
   absl::StatusOr<const ir::SdyMesh*> FindMesh(const ir::SdySharding& sharding) const;
-  absl::StatusOr<const ir::SdyMesh*> CheckSize(const ir::SdyMesh& mesh) const;
+  absl::Status CheckSize(const ir::SdyMesh& mesh) const;
   absl::StatusOr<AxisList> Resolve(const ir::SdyMesh& mesh, const ir::SdyAxisRef& axis,
                                    const AxisPlacement& placement) const;
   absl::StatusOr<const AxisPlacement*> Place(const ir::SdyMesh& mesh) const;

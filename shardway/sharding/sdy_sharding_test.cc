@@ -62,6 +62,22 @@ TEST_F(SdyShardingTest, WithoutAMeshDimensionsMayBeOpen) {
   EXPECT_EQ(a->open, 0b101u);
 }
 
+TEST_F(SdyShardingTest, OneDeviceHoldsAllOfWhateverIsSplit) {
+  const Mesh one = *Mesh::Make(1, std::vector<Stride>{{2, 4}, {4, 1}});
+  const SdyMeshes meshes(&module_, &one);
+  const ir::SdySharding split = On({Dim({{"x", {}}}), Dim({{"y", {{2, 2}}}})});
+  const auto a = meshes.ToAnnotation(split, 2);
+  ASSERT_TRUE(a.ok()) << a.status();
+  EXPECT_TRUE(a->sharding.replicated());
+  EXPECT_EQ(a->sharding.rank(), 2);
+  // A region over axes of the mesh is written for that mesh.
+  EXPECT_THAT(std::string(meshes.ToSet(split, {"x"}).status().message()),
+              HasSubstr("does not have the program's 1 devices"));
+  const Mesh four = *Mesh::Make(4, std::vector<Stride>{{4, 1}});
+  EXPECT_THAT(std::string(SdyMeshes(&module_, &four).ToAnnotation(split, 2).status().message()),
+              HasSubstr("the mesh x=2,y=4 does not have the program's 4 devices"));
+}
+
 TEST_F(SdyShardingTest, FaultsNameWhatIsWrong) {
   EXPECT_THAT(Fault(On({Dim({{"z", {}}})}), 1), HasSubstr("\"z\""));
   EXPECT_THAT(Fault(On({Dim({{"x", {}}}), Dim({{"x", {}}})}), 2), HasSubstr("\"x\" twice"));
