@@ -86,6 +86,20 @@ absl::Status AnnotationReader::CheckManual(const Annotation& annotation, AxisSet
       "shardings"));
 }
 
+absl::Status AnnotationReader::CheckDivides(const Annotation& annotation,
+                                            const ir::Type& type) const {
+  for (int d = 0; type.is_tensor() && d < type.rank(); ++d) {
+    const sharding::AxisList& axes = annotation.sharding.dims[d];
+    if (type.dims[d] % mesh_.SizeOf(axes) == 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "dimension ", d, " of size ", type.dims[d], " is split over ", mesh_.ToString(axes),
+        " of size ", mesh_.SizeOf(axes),
+        ", which does not divide it; arguments and results of a program have shards of one size: "
+        "pad it, or constrain the value inside the program, where sizes need not divide"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AnnotationReader::Add(absl::StatusOr<Annotation> read, const ir::Value& v,
                                    const std::string& what, const ir::Op& op, AxisSet manual,
                                    Annotations& to) const {

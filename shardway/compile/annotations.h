@@ -48,6 +48,10 @@ class AnnotationReader {
   // there each device has another value already.
   absl::Status CheckManual(const sharding::Annotation& annotation, sharding::AxisSet manual) const;
 
+  // INVALID_ARGUMENT where a dimension does not divide by the axes that split it: arguments and
+  // results of a program have shards of one size.
+  absl::Status CheckDivides(const sharding::Annotation& annotation, const ir::Type& type) const;
+
   const sharding::SdyMeshes& meshes() const { return meshes_; }
 
  private:

@@ -224,6 +224,30 @@ TEST(Annotations, OnShardysConstants) {
   EXPECT_THAT(s.Annotated(), ElementsAre("stablehlo.constant x"));
 }
 
+TEST(Annotations, OfTheBoundaryDivide) {
+  const auto over = [](bool argument, std::vector<ir::SdyAxisRef> axes, bool closed) {
+    Source s([](Source& in) { return in.x(); });
+    s.module().meshes = {{"mesh", ir::SdyMesh{{{"x", 3}, {"y", 2}}, {}}}};
+    ir::SdySharding sharding = Over("x");
+    sharding.dims[0] = {std::move(axes), closed, {}};
+    ir::Function& main = *s.module().main();
+    auto& attributes = argument ? main.arg_attrs : main.result_attrs;
+    attributes = {One("sdy.sharding", sharding)};
+    Request request;
+    request.num_partitions = 6;
+    return std::string(Flatten(s.module(), request).status().message());
+  };
+  const char* const fault = "dimension 0 of size 8 is split over x of size 3";
+  for (const bool closed : {true, false}) {
+    EXPECT_THAT(over(true, {{"x", {}}}, closed),
+                HasSubstr(std::string("argument 0 (tensor<8xf32>): ") + fault));
+    EXPECT_THAT(over(false, {{"x", {}}}, closed),
+                HasSubstr(std::string("result 0 (tensor<8xf32>): ") + fault));
+  }
+  EXPECT_THAT(over(true, {{"y", {}}, {"x", {}}}, true), HasSubstr("over y,x of size 6"));
+  EXPECT_EQ(over(true, {{"y", {}}}, true), "");
+}
+
 // A function's own annotations may be right for one caller and not for another.
 TEST(Annotations, OverManualAxesAreErrors) {
   const auto inside = [](bool of_callee) {

@@ -86,7 +86,9 @@ class Flattener {
         return At(sum, ir::NameOfArgument(main, i), nullptr);
       }
       auto read = annotations_->Read(main.arg_attrs[i], v->type);
-      if (!read.ok()) return At(read.status(), ir::NameOfArgument(main, i), nullptr);
+      absl::Status fault = read.status();
+      if (fault.ok() && *read) fault = annotations_->CheckDivides(**read, v->type);
+      if (!fault.ok()) return At(fault, ir::NameOfArgument(main, i), nullptr);
       annotation = *std::move(read);
     }
     if (!annotation && !Allowed(request_.allow_propagation_to_parameters, i)) {
@@ -103,7 +105,9 @@ class Flattener {
         return At(sum, ir::NameOfResult(main, i), nullptr);
       }
       auto read = annotations_->Read(main.result_attrs[i], value->type);
-      if (!read.ok()) return At(read.status(), ir::NameOfResult(main, i), nullptr);
+      absl::Status fault = read.status();
+      if (fault.ok() && *read) fault = annotations_->CheckDivides(**read, value->type);
+      if (!fault.ok()) return At(fault, ir::NameOfResult(main, i), nullptr);
       annotation = *std::move(read);
     }
     if (!annotation && !Allowed(request_.allow_propagation_to_results, i)) {

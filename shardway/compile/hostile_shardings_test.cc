@@ -16,6 +16,8 @@ namespace {
 using ::testing::HasSubstr;
 
 const ir::Type kMatrix = ir::Type::Tensor(ElementType::kF32, std::vector<int64_t>{8, 6});
+// Arguments and results must divide by what splits them.
+const ir::Type kEven = ir::Type::Tensor(ElementType::kF32, std::vector<int64_t>{8, 8});
 
 class HostileProgram {
  public:
@@ -29,15 +31,18 @@ class HostileProgram {
     module_.meshes.emplace_back("mesh", ir::SdyMesh{{{"x", 2}, {"y", 4}}, {}});
     module_.meshes.emplace_back("other", RandomMesh());
     for (int i = 0; i < 2; ++i) {
-      values_.push_back(module_.AddArgument(main->body, kMatrix));
+      ir::Value* whole = module_.AddArgument(main->body, kEven);
+      values_.push_back(b_.Slice(whole, {0, 0}, kMatrix.dims));
       main->arg_attrs.emplace_back();
       Annotate(main->arg_attrs.back(), "sdy.sharding");
     }
     for (int i = 0; i < 6; ++i) AddOp();
-    main->result_types = {kMatrix};
+    main->result_types = {kEven};
     main->result_attrs.resize(1);
     Annotate(main->result_attrs[0], "sdy.sharding");
-    b_.FuncReturn({&values_.back(), 1});
+    ir::Value* zero = b_.Splat(ir::Type::Scalar(ElementType::kF32), 0);
+    ir::Value* result = b_.Pad(values_.back(), zero, {0, 0}, {0, 2});
+    b_.FuncReturn({&result, 1});
   }
 
   const ir::Module& module() const { return module_; }
