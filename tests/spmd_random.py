@@ -27,7 +27,7 @@ from spmd_oracle import twin
 from spmd_random_ops import FAMILIES, Draw, Op, uneven
 from spmd_random_programs import Program
 
-MESHES = [(8,), (2, 4), (4, 2), (2, 2, 2), (3,), (2, 3), (5,), (4,)]
+MESHES = [(8,), (2, 4), (4, 2), (2, 2, 2), (3,), (2, 3), (5,), (4,), (3, 2)]
 A_PROGRAM = 8  # cases
 rings = 0
 

@@ -9,8 +9,10 @@
 //   [{x},{y}] → [{y},{x}]      all-to-all of what x and y differ by, then a permute
 //   1003 over x=2 → over x,y   2 rows to the neighbour, then a slice: tiles do not nest
 //
-// No step holds more than the larger of the two shards, but for sizes that do not divide in meshes
-// of coprime axes: there is no "full rematerialization". Right for every pair of shardings.
+//   [{x}] → [{y}], x=3, y=2    slice over y (6 parts), permute to [{y,x}], gather over x
+//
+// No step holds more than the larger of the two shards, but for the padding of sizes that do not
+// divide: there is no "full rematerialization". Right for every pair of shardings.
 #pragma once
 
 #include <vector>

@@ -2,6 +2,7 @@
 // is only split further or only gathered, slices come first and gathers last.
 #include <algorithm>
 #include <deque>
+#include <numeric>
 #include <queue>
 
 #include "absl/container/flat_hash_map.h"
@@ -19,6 +20,8 @@ using sharding::ToSet;
 using Kind = ReshardStep::Kind;
 using Sizes = absl::InlinedVector<int64_t, 4>;
 
+constexpr double kPadding = 1.3;
+constexpr double kHeldPrice = 1;
 constexpr size_t kMaxLayouts = 400;  // looked at before the search settles for what it has
 
 AxisList Drop(const AxisList& list, size_t n) { return AxisList(list.begin() + n, list.end()); }
@@ -43,6 +46,11 @@ class Planner {
       : type_(type), to_(to), mesh_(mesh), start_(LayoutOf(from)), goal_(LayoutOf(to)) {
     element_bytes_ = static_cast<double>(type.num_bytes()) /
                      static_cast<double>(std::max<int64_t>(type.num_elements(), 1));
+    for (int d = 0; d < to.rank(); ++d) {
+      const int64_t from_parts = Parts(start_, d), to_parts = Parts(goal_, d);
+      const bool nested = from_parts % to_parts == 0 || to_parts % from_parts == 0;
+      finest_.push_back(nested ? to_parts : std::lcm(from_parts, to_parts));
+    }
   }
 
   ReshardPlan Plan() {
@@ -79,6 +87,7 @@ class Planner {
   int64_t Tile(int d, int64_t parts) const {
     const int64_t wanted = Parts(goal_, d);
     if (wanted % parts == 0) return goal_.shard[d] * (wanted / parts);
+    if (finest_[d] % parts == 0) return CeilDiv(type_.dims[d], finest_[d]) * (finest_[d] / parts);
     return CeilDiv(type_.dims[d], parts);
   }
   // Whether part of a tile is a tile when `axes` split it further.
@@ -104,7 +113,14 @@ class Planner {
     l.sharding.dims[d] = Join(l.sharding.dims[d], axes);
   }
 
+  // What a step holds beyond the larger of the two shards (and what their tiles reach beyond the
+  // end) is memory that the program was not meant to need: as dear as sending it.
   double CostOf(const Layout& before, const ReshardStep& step) const {
+    const double meant = kPadding * std::max(Bytes(start_.shard), Bytes(goal_.shard));
+    return Sending(before, step) + kHeldPrice * std::max(Bytes(step.shard) - meant, 0.0);
+  }
+
+  double Sending(const Layout& before, const ReshardStep& step) const {
     const double held = Bytes(before.shard);
     const double after = Bytes(step.shard);
     const int64_t n = mesh_.SizeOf(step.axes);
@@ -148,7 +164,7 @@ class Planner {
   ReshardPlan Fold(std::vector<ReshardStep> steps) const {
     ReshardPlan plan;
     Layout now = start_;
-    for (ReshardStep& step : steps) {
+    for (const ReshardStep& step : steps) {
       plan.cost += CostOf(now, step);
       now = {step.after, step.shard};
     }
@@ -284,7 +300,7 @@ class Planner {
       for (uint8_t a = 0; a < mesh_.num_atoms(); ++a) {
         const int64_t parts = Parts(here, d) * mesh_.size(a);
         if (sharding::Contains(used, a) || !sharding::Contains(to_.used(), a)) continue;
-        if (Parts(goal_, d) % parts == 0) slice({a});
+        if (finest_[d] % parts == 0) slice({a});
       }
     }
   }
@@ -298,7 +314,7 @@ class Planner {
         const AxisList moved = Drop(source, keep);
         const int64_t count = mesh_.SizeOf(moved);
         for (int j = 0; j < to_.rank(); ++j) {
-          if (j == i || Parts(goal_, j) % (Parts(here, j) * count) != 0) continue;
+          if (j == i || finest_[j] % (Parts(here, j) * count) != 0) continue;
           if (!CanSplit(here, j, count)) continue;
           Layout next = here;
           next.shard[i] = Joined(here, i, count);
@@ -385,6 +401,9 @@ class Planner {
   const Sharding& to_;
   const Mesh& mesh_;
   Layout start_, goal_;
+  // Into how many parts a dimension may be split on the way. As many as the goal has; where 3 parts
+  // become 2, into 6, which are parts of both.
+  Sizes finest_;
   double element_bytes_ = 1;
   std::deque<Node> nodes_;
   absl::flat_hash_map<Layout, double> cheapest_;
