@@ -272,6 +272,7 @@ def print_losses(rows: Sequence[dict[str, Any]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", help="programs; a trailing * matches the rest")
+    parser.add_argument("--every", type=int, default=1, help="of the programs only each N-th")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument("--losses", action="store_true", help="print where we lose, worst first")
     parser.add_argument("--speed", action="store_true", help="compile speed only")
@@ -285,6 +286,7 @@ def main() -> None:
         return any(re.fullmatch(p, name) for p in patterns)
 
     names = [] if options.speed else [n for n in every_program() if wanted(n)]
+    names = names[:: options.every]
     rows: list[dict[str, Any]] = []
     if names:
         with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:

@@ -205,10 +205,50 @@ def test_compile_dumps_every_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "2-flat.mlir",
         "3-propagated.mlir",
         "4-partitioned.mlir",
+        "4.0-written.mlir",
         "5-device.mlir",
         "explanation.json",
     ]
     assert "sdy.sharding" in (tmp_path / "dump" / "0000.matmul.3-propagated.mlir").read_text()
+
+
+TWO_SUMS = """
+func.func public @main(%a: tensor<64x8xf32>, %b: tensor<64x8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [0]
+    : (tensor<64x8xf32>, tensor<f32>) -> tensor<8xf32>
+  %1 = stablehlo.reduce(%b init: %z) applies stablehlo.add across dimensions = [0]
+    : (tensor<64x8xf32>, tensor<f32>) -> tensor<8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}
+"""
+
+
+def test_dumps_show_the_passes_that_change_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHARDWAY_DUMP", str(tmp_path / "dump"))
+    options = ("--mesh", "x=8", "--in", "[{x},{}] [{x},{}]")
+    assert compile_text(TWO_SUMS, *options, tmp=tmp_path).returncode == 0
+    sums = {
+        path.name.split(".", 2)[2]: len(re.findall(r'op = "all.reduce', path.read_text()))
+        for path in sorted((tmp_path / "dump").glob("*.4*"))
+    }
+    assert sums == {"4-partitioned.mlir": 1, "4.0-written.mlir": 2, "4.5-combined.mlir": 1}
+
+
+def test_explain_leaves_the_users_dumps(tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text("import jax\njax.jit(lambda a: a + 1)(1.0)\n")
+    dump = tmp_path / "dump"
+    settings = {"SHARDWAY_DUMP": str(dump), "JAX_PLATFORMS": "shardway"}
+    done = subprocess.run(
+        [str(binary_path()), "explain", str(tmp_path / "s.py")],
+        env=os.environ | settings,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert any("5-device" in path.name for path in dump.iterdir())
 
 
 def test_what_is_no_program_is_an_error(tmp_path: Path) -> None:

@@ -142,6 +142,30 @@ def test_mesh_split_annotates_inside_and_moves_outside() -> None:
         np.testing.assert_array_equal(out, x + 1)
 
 
+def test_mesh_split_splits_further_inside_a_shard_map() -> None:
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:8]).reshape(2, 4), ("x", "y"))
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+
+    def body(a: jax.Array) -> jax.Array:
+        assert a.shape == (4, 8)
+        return shardway.mesh_split(a, mesh, [None, "y"]) * 2
+
+    spec = jax.sharding.PartitionSpec("x")
+    around = jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec, axis_names={"x"})
+    np.testing.assert_array_equal(jax.jit(around)(x), x * 2)
+
+
+def test_mesh_split_pads_inside_a_jit_alone() -> None:
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:8]).reshape(2, 4), ("x", "y"))
+    x = np.arange(63, dtype=np.float32).reshape(9, 7)
+    split = jax.jit(lambda a: shardway.mesh_split(a * 2, mesh, ["x", "y"]).sum(0))
+    np.testing.assert_array_equal(split(x), (x * 2).sum(0))
+    with pytest.raises(ValueError, match="evenly divide"):
+        shardway.mesh_split(x, mesh, ["x", "y"])
+    with pytest.raises(ValueError, match="None is no mesh"):
+        shardway.mesh_split(x, None, ["x", "y"])
+
+
 @pytest.mark.parametrize(
     ("dims", "message"),
     [

@@ -16,14 +16,15 @@ def mesh_split(x: X, mesh: Any, dims: Sequence[Axes]) -> X:
 
     `x`: an array of rank len(dims), inside or outside of `jax.jit`; the result is equal to it. `mesh`:
     a `jax.sharding.Mesh`. `dims`: for each dimension the name of a mesh axis, several names (major to
-    minor), the number of a mesh axis as in the paper (-1: not split), or None: not split. Dimensions
-    whose size is no multiple of the axes' are padded.
+    minor), the number of a mesh axis as in the paper (-1: not split), or None: not split.
 
-    Inside of a jitted function this is one annotation of a few; the compiler completes the rest.
-    Outside it moves the array's shards to their devices.
+    Inside of a jitted function this is one annotation of a few; the compiler completes the rest, and
+    pads dimensions whose size is no multiple of the axes'. Inside of a `shard_map` over other axes
+    `x` is a shard, which is split further. Outside of both it moves the array's shards to their
+    devices, and sizes must be multiples.
 
     Raises ValueError that names the array's shape and the axis, for an axis that the mesh lacks, an
-    axis used twice, or another number of dimensions.
+    axis used twice, another number of dimensions, or sizes that do not divide outside of `jax.jit`.
 
     Source: GSPMD (arXiv 2105.04663) §3.2.
     """
@@ -34,6 +35,8 @@ def mesh_split(x: X, mesh: Any, dims: Sequence[Axes]) -> X:
     leave_out_of_tracebacks(__file__)
     shape = jnp.shape(x)
     about = f"mesh_split of an array of shape {shape}"
+    if not hasattr(mesh, "axis_names"):
+        raise ValueError(f"{about}: {mesh!r} is no mesh; give a jax.sharding.Mesh")
     if len(dims) != len(shape):
         raise ValueError(f"{about}: {len(dims)} entries {tuple(dims)} for {len(shape)} dimensions")
     names = tuple(mesh.axis_names)
@@ -48,7 +51,9 @@ def mesh_split(x: X, mesh: Any, dims: Sequence[Axes]) -> X:
                 raise ValueError(f"{about}: the axis {axis!r} is used twice")
             used.add(axis)
         spec.append(axes or None)
-    sharding = NamedSharding(mesh, PartitionSpec(*spec))
+    around = jax.sharding.get_abstract_mesh()  # knows which axes a shard_map around this has taken
+    inside = not around.empty and around.axis_names == names
+    sharding = NamedSharding(around if inside else mesh, PartitionSpec(*spec))
     result: X = (
         jax.lax.with_sharding_constraint(x, sharding)
         if isinstance(x, jax.core.Tracer)

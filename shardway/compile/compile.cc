@@ -158,13 +158,30 @@ absl::Status CheckRequest(const Request& request) {
 }
 
 // For people: with lines, without large constants.
-void Show(const Options& options, std::string_view stage, const ir::Module& module) {
+std::string TextForPeople(const ir::Module& module) {
   constexpr size_t kMaxConstantBytes = 256;
-  if (options.observer == nullptr) return;
   ir::TextOptions text;
   text.locations = ir::Locations::kInline;
   text.max_constant_bytes = kMaxConstantBytes;
-  options.observer->OnStage(module.name, stage, ir::WriteText(module, text));
+  return ir::WriteText(module, text);
+}
+
+void Show(const Options& options, std::string_view stage, const ir::Module& module) {
+  if (options.observer == nullptr) return;
+  options.observer->OnStage(module.name, stage, TextForPeople(module));
+}
+
+// Shows the passes over the per-device program, those that change nothing aside.
+std::function<void(std::string_view, const ir::Module&)> ShowPasses(const Options& options) {
+  if (options.observer == nullptr) return nullptr;
+  return [observer = options.observer, number = 0, last = std::string()](
+             std::string_view pass, const ir::Module& module) mutable {
+    std::string text = TextForPeople(module);
+    const std::string stage = absl::StrCat("4.", number++, "-", std::string(pass), ".mlir");
+    if (text == last) return;
+    observer->OnStage(module.name, stage, text);
+    last = std::move(text);
+  };
 }
 
 template <class Choice>
@@ -243,7 +260,7 @@ absl::StatusOr<Partitioned> CompileWith(const Request& asked, const Options& opt
       spmd::PerDevice device,
       Partition(program, rules, shardings,
                 {options.native ? spmd::Backend::kNative : spmd::Backend::kFfi,
-                 options.poison_padding, windowed_einsum, island_steps}));
+                 options.poison_padding, windowed_einsum, island_steps, ShowPasses(options)}));
   Show(options, "4-partitioned.mlir", *device.module);
 
   Partitioned out;

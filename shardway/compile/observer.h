@@ -12,6 +12,8 @@ namespace shardway::compile {
 //   1-imported.mlir      as JAX sent it
 //   2-flat.mlir          calls inlined, manual regions as conversions
 //   3-propagated.mlir    with the sharding of every value
+//   4.N-PASS.mlir        the per-device program as first written (4.0-written) and after each pass
+//                        that changed it (4.5-combined, …)
 //   4-partitioned.mlir   the per-device program
 //   5-device.mlir        what XLA gets: large constants are arguments, results share memory
 //   explanation.json     see explanation.h

@@ -64,14 +64,7 @@ class Partitioner {
       }
       SHARDWAY_RETURN_IF_ERROR(Visit(*op));
     }
-    HoistCollectives(emitter_, main_->body);
-    SinkCollectives(emitter_, main_->body);
-    WindowEinsums(emitter_, main_->body, options_.windowed_einsum, options_.poison_padding);
-    SendFirst(emitter_, main_->body);
-    CombineAllReduces(emitter_, main_->body);
-    ReduceInSteps(emitter_, main_->body, options_.island_steps);
-    CombineNeighbours(emitter_, main_->body);
-    OrderCollectives(emitter_, main_->body);
+    RunPasses();
     PerDevice result;
     result.uses_place = emitter_.Finish();
     main_->arg_attrs.resize(main_->body->arguments.size());
@@ -82,6 +75,43 @@ class Partitioner {
   }
 
  private:
+  // Calls get their configuration when all passes are through: until then they all look alike.
+  void NameForPeople(CollectiveCall& call, bool named) const {
+    constexpr const char* kConfig = "backend_config";
+    if (emitter_.backend() != Backend::kFfi) return;
+    if (!named) return ir::Erase(call.op->attributes, kConfig);
+    ir::AttrDict config;
+    ir::Set(config, "op", call.spec.ToString());
+    ir::Set(call.op->attributes, kConfig, std::make_shared<const ir::AttrDict>(std::move(config)));
+  }
+
+  void RunPasses() {
+    const auto show = [&](std::string_view pass) {
+      if (!options_.on_pass) return;
+      for (CollectiveCall& call : emitter_.calls()) NameForPeople(call, /*named=*/true);
+      options_.on_pass(pass, *module_);
+      for (CollectiveCall& call : emitter_.calls()) NameForPeople(call, /*named=*/false);
+    };
+    ir::Region* body = main_->body;
+    show("written");
+    HoistCollectives(emitter_, body);
+    show("hoisted");
+    SinkCollectives(emitter_, body);
+    show("sunk");
+    WindowEinsums(emitter_, body, options_.windowed_einsum, options_.poison_padding);
+    show("windowed");
+    SendFirst(emitter_, body);
+    show("sent-first");
+    CombineAllReduces(emitter_, body);
+    show("combined");
+    ReduceInSteps(emitter_, body, options_.island_steps);
+    show("in-steps");
+    CombineNeighbours(emitter_, body);
+    show("neighbours-combined");
+    OrderCollectives(emitter_, body);
+    show("ordered");
+  }
+
   // At the boundary: from the user's order of devices to the mesh's, or back.
   ir::Value* Reorder(ir::Value* shard, const ir::Value* v, bool inward) {
     const sharding::DeviceOrder order = program_.order_of(v);

@@ -1,7 +1,9 @@
 // From a program and a sharding for every value to one per-device program (GSPMD §4).
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,6 +30,8 @@ struct PartitionOptions {
   bool poison_padding = false;
   WindowedEinsum windowed_einsum = WindowedEinsum::kAuto;
   IslandSteps island_steps = IslandSteps::kAuto;
+  // Shown the per-device program as it was first written and after each pass over it ("combined").
+  std::function<void(std::string_view pass, const ir::Module&)> on_pass;
 };
 
 // `shardings` by Value::id, as Propagate gives them; main's arguments and returned values are
