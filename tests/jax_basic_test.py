@@ -652,7 +652,7 @@ def test_ordered_callbacks_of_a_sharded_program() -> None:
 
     def count(v: np.ndarray) -> np.ndarray:
         seen.append(float(v))
-        return np.float32(len(seen))
+        return np.asarray(len(seen), np.float32)
 
     @jax.jit
     def f(a: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -65,7 +65,8 @@ class Latch : public Runtime {
 // One device's part.
 class ProbedDevice {
  public:
-  ProbedDevice(CommunicatorImpl& communicator, const LinkProbe& probe, int ordinal, TimePoint deadline)
+  ProbedDevice(CommunicatorImpl& communicator, const LinkProbe& probe, int ordinal,
+               TimePoint deadline)
       : communicator_(communicator),
         probe_(probe),
         ordinal_(ordinal),
@@ -97,14 +98,13 @@ class ProbedDevice {
   absl::Status Call(int site) {
     void* operands[] = {operand_.data()};
     void* results[] = {result_.data()};
-    SHARDWAY_ASSIGN_OR_RETURN(const Outcome outcome,
-                              communicator_.File({.launch = probe_.launch,
-                                                  .ordinal = ordinal_,
-                                                  .site = site,
-                                                  .operands = operands,
-                                                  .results = results,
-                                                  .runtime = &latch_,
-                                                  .context = this}));
+    SHARDWAY_ASSIGN_OR_RETURN(const Outcome outcome, communicator_.File({.launch = probe_.launch,
+                                                                         .ordinal = ordinal_,
+                                                                         .site = site,
+                                                                         .operands = operands,
+                                                                         .results = results,
+                                                                         .runtime = &latch_,
+                                                                         .context = this}));
     if (outcome == Outcome::kDone) return absl::OkStatus();
     absl::Status status;
     if (latch_.Await(*Clock::Real(), deadline_, &status)) return status;

@@ -21,8 +21,8 @@ struct LinkProbe {
   int batches = 16;  // of each; the fastest counts
 };
 
-// Both hosts call it, or the one that has both devices, while nothing else executes; blocks until it
-// is done, `timeout` at most: DEADLINE_EXCEEDED when the other host does not come.
+// Both hosts call it, or the one that has both devices, while nothing else executes; blocks until
+// it is done, `timeout` at most: DEADLINE_EXCEEDED when the other host does not come.
 // INVALID_ARGUMENT when neither of the devices is here.
 absl::StatusOr<topology::Link> MeasureLink(CommunicatorImpl& communicator, const LinkProbe& probe,
                                            Duration timeout);

@@ -71,8 +71,8 @@ TEST(MeasureLink, AHostThatDoesNotComeEndsIt) {
 
 TEST(MeasureLink, DevicesThatAreNotHereAreRefused) {
   TestCluster cluster(2, 1);
-  EXPECT_TRUE(absl::IsInvalidArgument(
-      MeasureLink(cluster.host(0), Probe(1, 1, 7), kDeadline).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(MeasureLink(cluster.host(0), Probe(1, 1, 7), kDeadline).status()));
 }
 
 }  // namespace

@@ -31,12 +31,12 @@ struct Request {
   topology::LinkPrices link_prices;
 };
 
-// An array at the program's boundary. Every shard has the shape `local_dims`, and those of the parts
-// make `global_dims` exactly. A sharding that the program or its request gives an argument or a
-// result is kept or, where a dimension does not divide by it, INVALID_ARGUMENT: JAX has no array of
-// shards of several sizes and refuses such shardings before they get here, and padding would show
-// in the shapes. What propagation finds is taken as far as it divides. Inside a program all sizes
-// may be split.
+// An array at the program's boundary. Every shard has the shape `local_dims`, and those of the
+// parts make `global_dims` exactly. A sharding that the program or its request gives an argument or
+// a result is kept or, where a dimension does not divide by it, INVALID_ARGUMENT: JAX has no array
+// of shards of several sizes and refuses such shardings before they get here, and padding would
+// show in the shapes. What propagation finds is taken as far as it divides. Inside a program all
+// sizes may be split.
 struct Boundary {
   ElementType element = ElementType::kInvalid;
   std::vector<int64_t> global_dims;

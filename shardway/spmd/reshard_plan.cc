@@ -242,7 +242,8 @@ class Planner {
     open.emplace(0, 0);
     size_t looked_at = 0;
     while (!open.empty() && looked_at < kMaxLayouts) {
-      const auto [cost, at] = open.top();
+      const double cost = open.top().first;
+      const int at = open.top().second;
       open.pop();
       if (cost >= best_.cost) break;
       const Layout here = nodes_[at].layout;

@@ -67,10 +67,9 @@ LinkPrices PricesOf(const MeasuredLinks& links) {
   if (links.between_hosts) prices.between_hosts = PriceOf(*links.between_hosts, *unit);
   if (links.between_islands) {
     const LinkPrice& near = prices.between_hosts;
-    prices.between_islands =
-        Dearer(PriceOf(*links.between_islands, *unit),
-               {std::min(near.collective * kIslandsAtLeast, kDearest),
-                std::min(near.byte * kIslandsAtLeast, kDearest)});
+    prices.between_islands = Dearer(PriceOf(*links.between_islands, *unit),
+                                    {std::min(near.collective * kIslandsAtLeast, kDearest),
+                                     std::min(near.byte * kIslandsAtLeast, kDearest)});
   } else {
     prices.between_islands = Dearer(prices.between_islands, prices.between_hosts);
   }
@@ -88,17 +87,17 @@ absl::StatusOr<LinkPrices> ParseLinkPrices(const std::string& text) {
                        : sides[0] == "islands" ? &prices.between_islands
                                                : nullptr;
     good = good && price != nullptr && sides.size() == 2 && both.size() == 2 &&
-           ReadPrice(both[0], &price->collective) &&
-           ReadPrice(both[1], &price->byte);
+           ReadPrice(both[0], &price->collective) && ReadPrice(both[1], &price->byte);
   }
   if (good && Dearer(prices.between_islands, prices.between_hosts) == prices.between_islands) {
     return prices;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "link prices \"", text,
-      "\": write hosts=C:B,islands=C:B, what a collective (C) and a byte (B) cost between hosts of an "
-      "island and between islands, beside 1 inside a host; both are from 1 to ",
-      kDearest, ", and islands no cheaper than hosts"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("link prices \"", text,
+                   "\": write hosts=C:B,islands=C:B, what a collective (C) and a byte (B) cost "
+                   "between hosts of an "
+                   "island and between islands, beside 1 inside a host; both are from 1 to ",
+                   kDearest, ", and islands no cheaper than hosts"));
 }
 
 }  // namespace shardway::topology
