@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import twin_programs_test
 import window_programs
+import written_operators as w
 from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -242,6 +243,7 @@ def uneven(
     m: Mesh,
     out: Any = None,
     tolerance: float = 1e-5,
+    reference: Callable[..., Any] | None = None,
 ) -> None:
     """`fn` of arguments that are constrained to `spec` first, its results constrained likewise where they fit."""
 
@@ -259,7 +261,7 @@ def uneven(
         mesh=m,
         out=jax.tree.map(lambda _: P(), jax.eval_shape(fn, *args)),
         tolerance=tolerance,
-        reference=fn,
+        reference=reference or fn,
     )
 
 
@@ -624,6 +626,96 @@ def all_to_all_of_padding() -> None:
         assert "stablehlo.all_to_all" in text
 
 
+# ---- operators that JAX does not write itself ----
+
+Numbered = Callable[..., Any]
+WRITTEN: dict[str, tuple[Numbered, Numbered | None, list[np.ndarray]]] = {
+    # The operator, what it is by definition (None: XLA on one device has it), arguments.
+    "dot": (w.dot, None, [f32(9, 7), f32(7, 5)]),
+    "dot_vector": (w.dot, None, [f32(7), f32(7)]),
+    "einsum": (partial(w.einsum, "ab,bc->ca"), None, [f32(9, 7), f32(7, 5)]),
+    "einsum_diagonal": (
+        partial(w.einsum, "aab,bc->ca"),
+        partial(jnp.einsum, "aab,bc->ca"),
+        [f32(7, 7, 5), f32(5, 9)],
+    ),
+    "einsum_sums": (
+        partial(w.einsum, "abc,bd->bd"),
+        partial(jnp.einsum, "abc,bd->bd"),
+        [f32(5, 7, 3), f32(7, 9)],
+    ),
+    "einsum_ellipsis": (
+        partial(w.einsum, "...ab,...bc->...ac"),
+        partial(jnp.einsum, "...ab,...bc->...ac"),
+        [f32(1, 5, 7), f32(3, 7, 9)],
+    ),
+    "unary_einsum": (
+        partial(w.einsum, "abac->ca"),
+        partial(jnp.einsum, "abac->ca"),
+        [f32(5, 7, 5, 3)],
+    ),
+    "batch_norm_training": (
+        partial(w.batch_norm_training, feature=1),
+        None,
+        [f32(6, 7, 5), f32(7), f32(7)],
+    ),
+    "batch_norm_inference": (
+        partial(w.batch_norm_inference, feature=0),
+        None,
+        [f32(6, 7, 5), f32(6), f32(6), f32(6), np.abs(f32(6))],
+    ),
+    "batch_norm_grad": (
+        partial(w.batch_norm_grad, feature=2),
+        None,
+        [f32(6, 7, 5), f32(5), f32(5), np.abs(f32(5)), f32(6, 7, 5)],
+    ),
+    "torch_index_select": (
+        partial(w.torch_index_select, dim=1),
+        None,
+        [f32(7, 9, 5), i32(3, 4, high=9)],
+    ),
+    "torch_index_select_batch": (
+        partial(w.torch_index_select, dim=2, batch=1),
+        None,
+        [f32(5, 7, 9), i32(5, 3, high=9)],
+    ),
+    "broadcast": (lambda a: w.broadcast(a, 3, 2), None, [f32(9, 7)]),
+    "dynamic_broadcast": (lambda a: w.dynamic_broadcast_in_dim(a, 3), None, [f32(9, 7)]),
+    "dynamic_reshape": (lambda a: w.dynamic_reshape(a, 3, 21), None, [f32(9, 7)]),
+    "dynamic_iota": (lambda a: a + w.dynamic_iota(a, 1), None, [f32(9, 7)]),
+    "dynamic_pad": (
+        partial(w.dynamic_pad, padding=((1, 2, 1), (-1, 3, 0))),
+        None,
+        [f32(9, 7), f32()],
+    ),
+    "dynamic_gather": (w.dynamic_gather, None, [f32(9, 7), i32(5, high=9)]),
+    "dynamic_conv": (
+        partial(w.dynamic_conv, padding=1),
+        lambda x, k: lax.conv(x, k, (1, 1), [(1, 1)] * 2),
+        [f32(4, 3, 9, 7), f32(5, 3, 3, 3)],
+    ),
+    "real_dynamic_slice": (
+        partial(w.real_dynamic_slice, sizes=(3, 4), strides=[2, 1]),
+        lambda a, i: lax.dynamic_slice(a, i, (6, 4))[::2],
+        [f32(9, 7), i32(2, high=3)],
+    ),
+    "dimension_size": (w.rows_times, None, [f32(9, 7)]),
+    "tuple": (w.second_of_tuple, None, [f32(9, 7), f32(7, 5)]),
+}
+
+
+def written_case(name: str) -> Case:
+    fn, reference, args = WRITTEN[name]
+
+    def run() -> None:
+        for spec in some(
+            [P("x"), P("y", "x"), P(None, ("x", "y")), P(("x", "y")), P("y", None, "x")], 3
+        ):
+            uneven(fn, args, spec, mesh(), tolerance=1e-4, reference=reference)
+
+    return run
+
+
 def without_shardy(case: Case) -> Case:
     """The same with `mhlo.sharding` strings and conversions as custom calls."""
 
@@ -653,6 +745,8 @@ def cases() -> dict[str, Case]:
     }
     for name in UNEVEN:
         found[f"uneven_{name}"] = uneven_case(name)
+    for name in WRITTEN:
+        found[f"written_{name}"] = written_case(name)
     for impl in ("threefry2x32", "rbg", "unsafe_rbg"):
         found[f"random_in_parts_{impl}"] = random_in_parts(impl)
     found["random_wide"] = random_wide

@@ -19,6 +19,7 @@
 #include "shardway/ir/text_writer.h"
 #include "shardway/ir/verify.h"
 #include "shardway/sharding/hlo_sharding.h"
+#include "shardway/spmd/expand_operators.h"
 #include "shardway/spmd/partial_sort.h"
 #include "shardway/spmd/partitioner.h"
 #include "shardway/spmd/propagation.h"
@@ -240,6 +241,7 @@ absl::StatusOr<Partitioned> CompileWith(const Request& asked, const Options& opt
   SHARDWAY_ASSIGN_OR_RETURN(spmd::Program program, Flatten(*module, request));
   program.mesh.SetPlaces(request.places, request.link_prices);
   Show(options, "2-flat.mlir", *program.module);
+  SHARDWAY_RETURN_IF_ERROR(spmd::ExpandOperators(program));
   SHARDWAY_RETURN_IF_ERROR(spmd::PairTransfers(program));
   spmd::TurnSorts(program);
   spmd::ShortenSorts(program);

@@ -44,6 +44,31 @@ bool IsShardyRegion(OpKind kind) {
   return kind == OpKind::kSdyManualComputation || kind == OpKind::kSdyNamedComputation;
 }
 
+void VerifyForm(Check& check) {
+  verify::VerifyElementwise(check);
+  verify::VerifyShape(check);
+  verify::VerifyIndexing(check);
+  verify::VerifyContraction(check);
+  verify::VerifyReduction(check);
+  verify::VerifyControl(check);
+  verify::VerifyCollective(check);
+  verify::VerifyShardy(check);
+  verify::VerifyShardingRule(check);
+  const Attribute* attribute = check.op().Find("sdy.sharding");
+  if (attribute == nullptr || !check.ok()) return;
+  const auto* list = attribute->get_if<SdyPerValue>();
+  if (list == nullptr) return;
+  // An operator without results may have one sharding: the device that has its side effect.
+  if (check.num_out() == 0 && list->shardings.size() == 1) return;
+  if (list->shardings.size() != check.num_out()) {
+    check.Fail("sdy.sharding has not one sharding for each result");
+    return;
+  }
+  for (size_t i = 0; i < check.num_out(); ++i) {
+    verify::VerifySharding(check, list->shardings[i], check.out(i));
+  }
+}
+
 class Verifier {
  public:
   explicit Verifier(const Module& module) : module_(module), visible_(module.num_values(), false) {}
@@ -123,7 +148,7 @@ class Verifier {
       }
       if (!check.ok()) return check.status();
       SHARDWAY_RETURN_IF_ERROR(VerifyRegionsOf(*op, depth));
-      VerifyOp(check);
+      VerifyForm(check);
       if (!check.ok()) return check.status();
       for (const Value* result : op->results) visible_[result->id] = true;
       CountCalls(*op);
@@ -151,31 +176,6 @@ class Verifier {
     }
     if (IsShardyRegion(op.kind)) visible_ = std::move(outside);
     return absl::OkStatus();
-  }
-
-  void VerifyOp(Check& check) {
-    verify::VerifyElementwise(check);
-    verify::VerifyShape(check);
-    verify::VerifyIndexing(check);
-    verify::VerifyContraction(check);
-    verify::VerifyReduction(check);
-    verify::VerifyControl(check);
-    verify::VerifyCollective(check);
-    verify::VerifyShardy(check);
-    verify::VerifyShardingRule(check);
-    const Attribute* attribute = check.op().Find("sdy.sharding");
-    if (attribute == nullptr || !check.ok()) return;
-    const auto* list = attribute->get_if<SdyPerValue>();
-    if (list == nullptr) return;
-    // An operator without results may have one sharding: the device that has its side effect.
-    if (check.num_out() == 0 && list->shardings.size() == 1) return;
-    if (list->shardings.size() != check.num_out()) {
-      check.Fail("sdy.sharding has not one sharding for each result");
-      return;
-    }
-    for (size_t i = 0; i < check.num_out(); ++i) {
-      verify::VerifySharding(check, list->shardings[i], check.out(i));
-    }
   }
 
   // Who calls whom, for the bounds on inlining.
@@ -248,5 +248,11 @@ class Verifier {
 }  // namespace
 
 absl::Status Verify(const Module& module) { return Verifier(module).Run(); }
+
+absl::Status VerifyOp(const Module& module, const Op& op) {
+  Check check(module, op);
+  VerifyForm(check);
+  return check.status();
+}
 
 }  // namespace shardway::ir

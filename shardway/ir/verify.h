@@ -11,5 +11,8 @@ namespace shardway::ir {
 
 // INVALID_ARGUMENT naming the operator, its location and the fault.
 absl::Status Verify(const Module& module);
+// The same of one operator that a pass has made from parts it did not check: its form alone, not
+// whether its operands are in scope.
+absl::Status VerifyOp(const Module& module, const Op& op);
 
 }  // namespace shardway::ir

@@ -28,13 +28,6 @@ bool HeldWhole(const ir::Value* v, int64_t dim) {
 }
 
 bool IsRearrangement(const ir::Op& op) { return op.Find(kStarts) != nullptr; }
-int64_t StartOf(const ir::Op& op, size_t i) {
-  return IsRearrangement(op) ? op.IntList(kStarts)[i] : 0;
-}
-int64_t LimitOf(const ir::Op& op, size_t i) {
-  return IsRearrangement(op) ? op.IntList(kLimits)[i]
-                             : op.operands[i]->type.dims[op.Int("dimension")];
-}
 
 HaloPlan PlanConcatenate(const ir::Op& op, const OpRule& rule, int64_t parts) {
   const int64_t dim = op.Int("dimension");
@@ -64,6 +57,14 @@ HaloPlan PlanConcatenate(const ir::Op& op, const OpRule& rule, int64_t parts) {
 }
 
 }  // namespace
+
+int64_t StartOf(const ir::Op& op, size_t i) {
+  return IsRearrangement(op) ? op.IntList(kStarts)[i] : 0;
+}
+int64_t LimitOf(const ir::Op& op, size_t i) {
+  return IsRearrangement(op) ? op.IntList(kLimits)[i]
+                             : op.operands[i]->type.dims[op.Int("dimension")];
+}
 
 void SeeThroughSlices(ir::Op& op) {
   ir::Erase(op.attributes, kStarts);  // they are ours to set

@@ -10,4 +10,8 @@ namespace shardway::spmd {
 // that only the partitioner knows (so the slices, when nothing else uses them, are dead).
 void SeeThroughSlices(ir::Op& op);
 
+// The stretch of operand `i` that such a concatenate, or any other, takes.
+int64_t StartOf(const ir::Op& op, size_t i);
+int64_t LimitOf(const ir::Op& op, size_t i);
+
 }  // namespace shardway::spmd
