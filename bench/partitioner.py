@@ -1,7 +1,7 @@
 """What our partitioner sends beside XLA's, program by program, and how fast it compiles.
 
-Every program of partition_arithmetic.py, partition_movement.py, partition_order.py and partition_models.py is lowered once by JAX. `shardway-compile`
-partitions it; XLA's own partitioner does the same inside JAX's CPU backend, with Shardy and without, and
+Every program of partition_arithmetic.py, partition_movement.py, partition_order.py, partition_written.py and
+partition_models.py is lowered once by JAX. `shardway-compile` partitions it; XLA's own partitioner does the same inside JAX's CPU backend, with Shardy and without, and
 is read directly after its SPMD partitioning. The better of the two is what we are measured against.
 
     python bench/partitioner.py --json               all programs, as JSON
@@ -48,13 +48,15 @@ from partition_models import models
 from partition_movement import movement_programs
 from partition_order import ordered
 from partition_program import Program, mesh_of, shardings
+from partition_written import written_programs
 
 # XLA's partitioned programs, which never change.
 CACHE = Path(__file__).resolve().parent.parent / "build" / "partitioner_cache"
 
 
 def every_program() -> dict[str, Program]:
-    return {p.name: p for p in [*arithmetic(), *movement_programs(), *ordered(), *models()]}
+    programs = [arithmetic(), movement_programs(), ordered(), written_programs(), models()]
+    return {p.name: p for group in programs for p in group}
 
 
 def lower(program: Program, *, shardy: bool) -> jax.stages.Lowered:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import written_operators as w
 from jax import lax
 from jax._src.lax import windowed_reductions
 from jax.sharding import Mesh
@@ -506,6 +508,68 @@ def element_pairs(d: Draw) -> Op:
     return Op(f"element_pairs {dims} {set_it}", fn, [d.array(dims), column])
 
 
+# ---- what JAX does not write itself ----
+
+
+def written(d: Draw) -> Op:
+    kind = d.of([_einsum, _norm, _index_select, _shaped])
+    return kind(d)
+
+
+def _einsum(d: Draw) -> Op:
+    sizes = dict(zip("abcd", d.dims(4), strict=True))
+    left, right = ([*sizes][i : i + 3] for i in (0, 1))
+    terms = [[label for label in labels if d.chance(0.8)] for labels in (left, right)]
+    result = [label for label in sizes if label in terms[0] + terms[1] and d.chance(0.6)]
+    order = [result[i] for i in d.rng.permutation(len(result))]
+    config = f"{','.join(''.join(t) for t in terms)}->{''.join(order)}"
+    arrays = [d.array(tuple(sizes[label] for label in t)) for t in terms]
+    return Op(f"einsum {config} {sizes}", lambda a, b: w.einsum(config, a, b), arrays)
+
+
+def _norm(d: Draw) -> Op:
+    dims = d.dims(d.between(1, 3))
+    feature = d.between(0, len(dims) - 1)
+    x, g = d.array(dims), d.array(dims)
+    vectors = [d.array((dims[feature],)) for _ in range(3)] + [d.array((dims[feature],), low=1)]
+    kind = d.of(["training", "inference", "grad"])
+    if kind == "training":
+        fn = partial(w.batch_norm_training, feature=feature)
+        return Op(f"batch norm {dims} {feature}", fn, [x, *vectors[:2]])
+    if kind == "inference":
+        fn = partial(w.batch_norm_inference, feature=feature)
+        return Op(f"batch norm inference {dims} {feature}", fn, [x, *vectors])
+    fn = partial(w.batch_norm_grad, feature=feature)
+    return Op(f"batch norm gradient {dims} {feature}", fn, [x, *vectors[1:], g])
+
+
+def _index_select(d: Draw) -> Op:
+    dims = d.dims()
+    dim = d.between(0, len(dims) - 1)
+    batch = d.between(0, min(dim, 1))
+    index = dims[:batch] + d.dims(d.between(1, 2))
+    indices = d.rng.integers(0, dims[dim], index).astype(np.int32)
+    fn = partial(w.torch_index_select, dim=dim, batch=batch)
+    return Op(f"torch_index_select {dims} {index} {dim} {batch}", fn, [d.array(dims), indices])
+
+
+def _shaped(d: Draw) -> Op:
+    dims = d.dims()
+    padding = [(d.between(0, 3), d.between(0, 3), d.between(0, 1)) for _ in dims]
+    fn = d.of(
+        [
+            lambda a: w.broadcast(a, 3),
+            lambda a: w.dynamic_broadcast_in_dim(a, 5),
+            lambda a: w.dynamic_reshape(a, a.size),
+            lambda a: a + w.dynamic_iota(a, a.ndim - 1),
+            lambda a: w.dynamic_pad(a, jnp.float32(2), padding),
+            w.rows_times,
+            lambda a: w.second_of_tuple(a + 1, a),
+        ]
+    )
+    return Op(f"shaped by an operand {dims} {padding}", fn, [d.array(dims)])
+
+
 # ---- sorts ----
 
 
@@ -650,6 +714,7 @@ FAMILIES: list[Callable[[Draw], Op]] = [
     scatter,
     rows,
     element_pairs,
+    written,
     sort,
     sort_special,
     top_k,
