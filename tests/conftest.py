@@ -1,7 +1,5 @@
 """Whole-system tests: this process's JAX is on a private cluster of 2 islands x 1 host x 4 devices.
 
-Links between islands are priced as if they were dearer, which no measurement on one machine would find.
-
 The environment may say otherwise (JAX_PLATFORMS, SHARDWAY_ISLANDS and so on win). JAX's own CPU
 backend stays at hand as jax.devices("cpu"), for unsharded twins. Tests that need another cluster, or
 kill one, run scripts of their own: see `script`.
@@ -26,7 +24,6 @@ SETTINGS = {
     "SHARDWAY_ISLANDS": "2",
     "SHARDWAY_HOSTS": "1",
     "SHARDWAY_DEVICES": "4",
-    "SHARDWAY_LINKS": "islands=4:4",
 }
 for name, value in SETTINGS.items():  # before any test imports jax
     os.environ.setdefault(name, value)

@@ -159,6 +159,7 @@ topology::LinkPrice Mesh::PriceOf(AxisSet axes) const {
 }
 
 AxisSet Mesh::DearestOf(AxisSet axes) const {
+  if ((axes & across_hosts_) == 0) return 0;
   const topology::LinkPrice dearest = PriceOf(axes);
   AxisSet those = 0;
   for (uint8_t a : ToList(axes)) {

@@ -78,8 +78,7 @@ double CombineCost(const ir::Op& op, const OpRule& rule, const ir::Type& type, c
   double cost = 0;
   for (const auto& scatter : plan.scatters) {
     const int64_t n = mesh.SizeOf(scatter.axes);
-    cost += CostOver({kCollectivePrice, GatherBytes(bytes, n)}, mesh, scatter.axes) +
-            kCopyPrice * bytes;
+    cost += GatherCost(mesh, bytes, ToSet(scatter.axes));
     bytes /= static_cast<double>(n);
   }
   if (!plan.reduced.empty()) cost += AllReduceCost(mesh, bytes, ToSet(plan.reduced));

@@ -24,7 +24,7 @@ void Product(TestProgram& p, int64_t size, const AxisList& axes) {
   p.Return({p.Constrain(Dot(p.b, a, b, 1, 0, {size, size}), Sharding{{{}, {}}})});
 }
 
-TEST(ReduceInSteps, WhatCrossesIslandsIsOnePart) {
+TEST(CrossInSteps, WhatCrossesIslandsIsOnePart) {
   for (const Backend backend : {Backend::kFfi, Backend::kNative}) {
     TestProgram p;
     p.OnIslands({0, 0, 0, 0, 1, 1, 1, 1});
@@ -40,7 +40,7 @@ TEST(ReduceInSteps, WhatCrossesIslandsIsOnePart) {
   }
 }
 
-TEST(ReduceInSteps, ASizeThatDoesNotDivideIsPadded) {
+TEST(CrossInSteps, ASizeThatDoesNotDivideIsPadded) {
   TestProgram p;
   p.OnIslands({0, 0, 0, 0, 1, 1, 1, 1});
   Product(p, 33, kAll);
@@ -49,7 +49,7 @@ TEST(ReduceInSteps, ASizeThatDoesNotDivideIsPadded) {
   EXPECT_THAT(text, HasSubstr("(tensor<1089xf32>) -> tensor<33x33xf32>"));
 }
 
-TEST(ReduceInSteps, CombinedSumsStayTogether) {
+TEST(CrossInSteps, CombinedSumsStayTogether) {
   TestProgram p;
   p.OnIslands({0, 0, 0, 0, 1, 1, 1, 1});
   p.options.island_steps = IslandSteps::kAlways;
@@ -67,7 +67,7 @@ TEST(ReduceInSteps, CombinedSumsStayTogether) {
   EXPECT_THAT(p.Collectives(Backend::kNative), SizeIs(6));
 }
 
-TEST(ReduceInSteps, OneCallWhereNothingIsSaved) {
+TEST(CrossInSteps, OneCallWhereNothingIsSaved) {
   struct Case {
     int64_t size;
     AxisList axes;
@@ -86,7 +86,7 @@ TEST(ReduceInSteps, OneCallWhereNothingIsSaved) {
   }
 }
 
-TEST(ReduceInSteps, OneCallWhereCrossingCostsNoMore) {
+TEST(CrossInSteps, OneCallWhereCrossingCostsNoMore) {
   TestProgram p;
   const topology::LinkPrices one_machine =
       topology::PricesOf({topology::Link{2e-6, 4e9}, std::nullopt, topology::Link{3e-6, 3e9}});
@@ -104,10 +104,10 @@ TEST(ReduceInSteps, OneCallWhereCrossingCostsNoMore) {
 }
 
 // Four hosts of one island, on a network: the dearer axes are those between hosts.
-TEST(ReduceInSteps, HostsMayBeFarApartToo) {
+TEST(CrossInSteps, HostsMayBeFarApartToo) {
   TestProgram p;
-  std::vector<topology::Place> places;
-  for (int d = 0; d < 8; ++d) places.push_back({0, d / 2});
+  std::vector<topology::Place> places(8);
+  for (int d = 0; d < 8; ++d) places[d] = {0, d / 2};
   p.program.mesh.SetPlaces(places, {{8, 8}, {8, 8}});
   Product(p, 64, kAll);
   p.options.island_steps = IslandSteps::kAuto;
@@ -117,28 +117,58 @@ TEST(ReduceInSteps, HostsMayBeFarApartToo) {
 }
 
 // What a call costs and what a byte costs are prices of their own.
-TEST(ReduceInSteps, ThreeCallsCostTheirLatency) {
+TEST(CrossInSteps, ThreeCallsCostTheirLatency) {
   for (const double call : {1.0, 1000.0}) {
     TestProgram p;
     p.OnIslands({0, 0, 0, 0, 1, 1, 1, 1}, {{call, 1}, {call, 4}});
     Product(p, 64, kAll);
     p.options.island_steps = IslandSteps::kAuto;
     EXPECT_THAT(p.Collectives(), SizeIs(3)) << call;  // two of the three stay inside
-    std::vector<topology::Place> places;
-    for (int d = 0; d < 8; ++d) places.push_back({d / 4, d});
+    std::vector<topology::Place> places(8);
+    for (int d = 0; d < 8; ++d) places[d] = {d / 4, d};
     p.program.mesh.SetPlaces(places, {{call, 1}, {call, 4}});
     EXPECT_THAT(p.Collectives(), SizeIs(call > 1 ? 1 : 3)) << call;
   }
 }
 
 // The minor half of y crosses: parts are of x and of y's major half.
-TEST(ReduceInSteps, IslandsMayLieAnyWay) {
+TEST(CrossInSteps, IslandsMayLieAnyWay) {
   TestProgram p;
   p.OnIslands({0, 1, 0, 1, 0, 1, 0, 1});
   Product(p, 64, kAll);
   EXPECT_THAT(p.Collectives(), ElementsAre(HasSubstr("over axes [0] of [4,2]"),
                                            HasSubstr("all_reduce sum f32[1024] over axes [1]"),
                                            HasSubstr("all_gather")));
+}
+
+TEST(CrossInSteps, GathersCrossWithSingleShards) {
+  TestProgram p;
+  p.OnIslands({0, 0, 0, 0, 1, 1, 1, 1});
+  p.options.island_steps = IslandSteps::kAuto;
+  ir::Value* x = p.Argument({64, 4096}, Sharding{{{}, kAll}});
+  p.Return({p.Constrain(x, Sharding{{{}, {}}})});
+  for (const Backend backend : {Backend::kFfi, Backend::kNative}) {
+    EXPECT_THAT(p.Collectives(backend),
+                ElementsAre(HasSubstr("all_gather f32[1,64,512] along dimension 0 over axes [0] of "
+                                      "[2,4]"),
+                            HasSubstr("all_gather f32[2,64,512] along dimension 0 over axes [1]")));
+    double sent = 0;
+    for (const auto& spec : p.device.collectives) sent += collective::BytesSent(spec);
+    EXPECT_DOUBLE_EQ(sent, GatherBytes(64 * 4096 * 4, 8));
+  }
+}
+
+TEST(CrossInSteps, ScatteredSumsCrossWithSingleShards) {
+  TestProgram p;
+  p.OnIslands({0, 0, 0, 0, 1, 1, 1, 1});
+  ir::Value* a = p.Argument({512, 8192}, Sharding{{{}, kAll}});
+  ir::Value* b = p.Argument({8192, 512}, Sharding{{kAll, {}}});
+  p.Return({p.Constrain(Dot(p.b, a, b, 1, 0, {512, 512}), Sharding{{{}, kAll}})});
+  EXPECT_THAT(p.Collectives(),
+              ElementsAre(HasSubstr("reduce_scatter sum f32[8,512,64] along dimension 0 over axes "
+                                    "[1] of [2,4]"),
+                          HasSubstr("reduce_scatter sum f32[2,512,64] along dimension 0 over axes "
+                                    "[0] of [2,4]")));
 }
 
 TEST(AllReduceCost, IsTheCheaperWay) {

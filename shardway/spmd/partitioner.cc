@@ -104,7 +104,7 @@ class Partitioner {
     show("sent-first");
     CombineAllReduces(emitter_, body);
     show("combined");
-    ReduceInSteps(emitter_, body, options_.island_steps);
+    CrossInSteps(emitter_, body, options_.island_steps);
     show("in-steps");
     CombineNeighbours(emitter_, body);
     show("neighbours-combined");

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "shardway/spmd/costs.h"
+#include "shardway/spmd/island_steps.h"
 #include "shardway/spmd/reshard.h"
 #include "shardway/spmd/thin_gather.h"
 
@@ -129,9 +130,8 @@ class Planner {
         return kCopyPrice * after;
       case Kind::kAllGather: {
         const bool thin = IsThin(type_.element, before.shard[step.dim], n, step.shard[step.dim]);
-        const double sent =
-            thin ? AllReduceBytes(after, n) : GatherBytes(held * static_cast<double>(n), n);
-        return CostOver({kCollectivePrice, sent}, mesh_, step.axes) + kCopyPrice * after;
+        if (thin) return AllReduceCost(mesh_, after, ToSet(step.axes));
+        return GatherCost(mesh_, held * static_cast<double>(n), ToSet(step.axes));
       }
       case Kind::kAllToAll: {
         Sizes padded = before.shard;
