@@ -106,8 +106,10 @@ class Expander {
     if (std::all_of(op.operands.begin(), op.operands.end(), IsStatic)) expansion = Expand(op);
     if (alone_ && absl::IsUnimplemented(expansion.status())) expansion = std::vector<ir::Value*>{};
     SHARDWAY_ASSIGN_OR_RETURN(const std::vector<ir::Value*> results, std::move(expansion));
-    for (size_t i = before; i < region.ops.size(); ++i)
-      SHARDWAY_RETURN_IF_ERROR(ir::VerifyOp(module_, *region.ops[i]));
+    for (size_t i = before; i < region.ops.size(); ++i) {
+      if (const absl::Status made = ir::VerifyOp(module_, *region.ops[i]); !made.ok())
+        return Malformed(op, absl::StrCat("in it, ", std::string(made.message())));
+    }
     if (results.empty()) {
       SHARDWAY_RETURN_IF_ERROR(Check(op));
       region.ops.push_back(&op);

@@ -189,6 +189,19 @@ TEST(ExpandOperators, TorchIndexSelectLooksUpInParts) {
   EXPECT_THAT(p.Collectives(), IsEmpty());
 }
 
+TEST(ExpandOperators, WhatDoesNotFitNamesTheOperatorAsItWasWritten) {
+  Expanded p;
+  ir::Value* x = p.Argument({4, 8}, Split({kX, kNone}));
+  ir::Value* indices = p.module->AddArgument(p.main->body, I32({3, 2}));
+  ir::Value* r = p.Op(K::kTorchIndexSelect, {x, indices}, p.F32({4, 2}),
+                      {{"batch_dims", int64_t{1}}, {"dim", int64_t{1}}});
+  const absl::Status status = p.Expand({r});
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("stablehlo.torch_index_select at train.py:7"),
+                    HasSubstr("its batching dimensions differ in size")));
+}
+
 // Shapes come as JAX leaves them: numbers, put together.
 TEST(ExpandOperators, ShapesAreFoundThroughTheirArithmetic) {
   Expanded p;
