@@ -587,6 +587,8 @@ def written() -> Iterator[tuple[str, Lower]]:
             m, m,
         ),
         "dimension-size": (f'%r = "stablehlo.get_dimension_size"(%a0) {{dimension = 1 : i64}} : ({m}) -> tensor<i32>', m, "tensor<i32>"),
+        "empty-splat": ("%r = stablehlo.constant dense<2.0> : tensor<0x3xf32>", "tensor<0x3xf32>"),
+        "empty-booleans": ("%r = stablehlo.constant dense<true> : tensor<0xi1>", "tensor<0xi1>"),
         "bounded": ('%r = stablehlo.abs %a0 : tensor<4x?xf32, #stablehlo.bounds<?, 8>>',) + ("tensor<4x?xf32, #stablehlo.bounds<?, 8>>",) * 2,
         "aliases": (f'%r = stablehlo.custom_call @f(%a0) {{output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>]}} : ({m}) -> {m}', m, m),
     }  # fmt: skip

@@ -95,7 +95,7 @@ void AppendFloat(std::string& out, ElementType type, std::string_view bytes) {
 void AppendConstant(std::string& out, const Constant& constant, size_t max_bytes) {
   const Type& type = constant.type;
   out += "dense<";
-  if (type.num_elements() == 0) {
+  if (type.num_elements() == 0 && !constant.splat) {
     // Nothing between the brackets, whatever the shape.
   } else if (constant.splat) {
     AppendElement(out, type.element, constant.bytes);

@@ -97,9 +97,8 @@ Attribute MakeConstant(ByteReader& reader, Pool& pool, const Type& type, std::st
     reader.Fail("a constant is no tensor of known size");
     return {};
   }
-  if (type.element == ElementType::kI1) {
-    if (type.num_elements() > 0) return MakeBooleans(reader, type, blob);
-  }
+  if (type.element == ElementType::kI1 && (type.num_elements() > 0 || !blob.empty()))
+    return MakeBooleans(reader, type, blob);
   const auto width = static_cast<uint64_t>(ElementBytes(type.element));
   const auto size = static_cast<uint64_t>(type.num_bytes());
   Constant constant;
@@ -107,7 +106,7 @@ Attribute MakeConstant(ByteReader& reader, Pool& pool, const Type& type, std::st
   constant.bytes = blob;
   constant.owner = pool.owner();
   constant.splat = blob.size() == width && blob.size() != size;
-  if (blob.size() != size && !(constant.splat && size > 0)) {
+  if (blob.size() != size && !constant.splat) {
     reader.Fail("a constant has the wrong number of bytes");
     return {};
   }
