@@ -95,7 +95,8 @@ Expansion ExpandRealDynamicSlice(const ir::Op& op, ir::Builder& b, ConstantInts&
   const Ints starts = ints.Of(op.operand(1));
   const Ints limits = ints.Of(op.operand(2));
   const Ints strides = ints.Of(op.operand(3));
-  if (!strides || !type.is_static()) return SizeNotKnown(op);
+  if (!type.is_static()) return SizeNotKnown(op);
+  if (!strides) return NotKnown(op, "its strides are");
   if (!Fits(strides, x->type) || !Fits(strides, type) ||
       std::any_of(strides->begin(), strides->end(), [](int64_t s) { return s < 1; })) {
     return Malformed(op, "its strides do not fit its operand");
