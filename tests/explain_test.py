@@ -251,6 +251,17 @@ def test_explain_leaves_the_users_dumps(tmp_path: Path) -> None:
     assert any("5-device" in path.name for path in dump.iterdir())
 
 
+def test_shardings_in_the_form_of_a_round_trip_are_not_lost(tmp_path: Path) -> None:
+    program = """
+module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.mesh<[\\22x\\22=8]>}"}} {
+  func.func public @main(%a: tensor<64xf32>) -> tensor<64xf32> { return %a : tensor<64xf32> }
+}
+"""
+    done = compile_text(program, tmp=tmp_path)
+    assert done.returncode == 1
+    assert "xla.sdy.meshes" in done.stderr
+
+
 def test_what_is_no_program_is_an_error(tmp_path: Path) -> None:
     done = compile_text("this is no program", tmp=tmp_path)
     assert done.returncode == 2

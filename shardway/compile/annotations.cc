@@ -47,7 +47,7 @@ absl::StatusOr<std::optional<Annotation>> AnnotationReader::Read(const ir::AttrD
   }
   if (const ir::Attribute* a = ir::Find(attributes, "mhlo.sharding")) {
     const auto* text = a->get_if<std::string>();
-    if (text != nullptr && !text->empty()) {
+    if (text != nullptr) {
       SHARDWAY_ASSIGN_OR_RETURN(sharding::HloSharding parsed, sharding::ParseHloSharding(*text));
       SHARDWAY_ASSIGN_OR_RETURN(Annotation annotation,
                                 sharding::ToAnnotation(parsed, type.rank(), mesh_));
@@ -73,6 +73,7 @@ const std::vector<ir::SdySharding>* PerValue(const ir::Op& op, std::string_view 
   return values != nullptr ? &values->shardings : nullptr;
 }
 
+bool HasHloText(const ir::Op& op) { return op.Find("mhlo.sharding") != nullptr; }
 std::string_view HloTextOf(const ir::Op& op) { return op.String("mhlo.sharding"); }
 
 }  // namespace
@@ -130,13 +131,13 @@ absl::StatusOr<Annotations> AnnotationReader::OfList(const ir::Op& op, std::stri
 }
 
 absl::StatusOr<Annotations> AnnotationReader::OfResults(const ir::Op& op, AxisSet manual) const {
-  if (op.Find("sdy.sharding") == nullptr && HloTextOf(op).empty()) return Annotations();
+  if (op.Find("sdy.sharding") == nullptr && !HasHloText(op)) return Annotations();
   const std::string what = absl::StrCat("the sharding of ", std::string(ir::OpKindName(op.kind)));
   if (PerValue(op, "sdy.sharding") != nullptr) {
     return OfList(op, "sdy.sharding", op.results, what, manual);
   }
   Annotations found;
-  if (HloTextOf(op).empty()) return found;
+  if (!HasHloText(op)) return found;
   auto parsed = sharding::ParseHloSharding(HloTextOf(op));
   if (!parsed.ok()) return At(parsed.status(), what, op.location);
   const bool tuple = parsed->kind == sharding::HloSharding::Kind::kTuple;

@@ -128,6 +128,13 @@ TEST(Annotations, OnOperatorsInBothNotations) {
   }
 }
 
+TEST(Annotations, EmptyTextIsNoSharding) {
+  Source s([&](Source& in) {
+    return in.Create(ir::OpKind::kTanh, One("mhlo.sharding", std::string()))->result();
+  });
+  EXPECT_THAT(s.Fault(), HasSubstr("sharding"));
+}
+
 TEST(Annotations, OneHloShardingIsThatOfEveryResult) {
   const auto of = [](const char* text) {
     return Source([&](Source& in) {

@@ -196,10 +196,24 @@ absl::StatusOr<Choice> ChoiceOf(std::string_view asked, std::string_view what,
                    "\" is none of auto, always and never; say one with ", std::string(said_with)));
 }
 
+// Shardings in the form in which Shardy passes through HLO, as text in frontend attributes, are not
+// read; a program must not lose them without a word.
+absl::Status CheckNoRoundTripForm(const ir::Module& module) {
+  const auto* frontend = ir::Find(module.attributes, "mhlo.frontend_attributes");
+  const auto* dict =
+      frontend != nullptr ? frontend->get_if<std::shared_ptr<const ir::AttrDict>>() : nullptr;
+  if (dict == nullptr || ir::Find(**dict, "xla.sdy.meshes") == nullptr) return absl::OkStatus();
+  return absl::UnimplementedError(
+      "the program's shardings are in the form in which Shardy passes through HLO "
+      "(mhlo.frontend_attributes with xla.sdy.meshes); give it with the sdy dialect, as jax.export "
+      "writes it, or with mhlo.sharding");
+}
+
 // Reads the program, and settles how many partitions it is for.
 absl::StatusOr<std::unique_ptr<ir::Module>> Import(Request& request, const Options& options) {
   if (request.artifact == nullptr) return absl::InvalidArgumentError("no program to compile");
   SHARDWAY_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, ir::ReadArtifact(request.artifact));
+  SHARDWAY_RETURN_IF_ERROR(CheckNoRoundTripForm(*module));
   if (!options.mesh.empty()) {
     SHARDWAY_ASSIGN_OR_RETURN(const ir::SdyMesh mesh, ParseMesh(options.mesh));
     SHARDWAY_RETURN_IF_ERROR(

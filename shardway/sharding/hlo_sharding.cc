@@ -73,6 +73,12 @@ absl::StatusOr<Annotation> ToAnnotation(const HloSharding& sharding, int rank, c
     case HloSharding::Kind::kReplicated:
       return result;
     case HloSharding::Kind::kMaximal:
+      if (mesh.num_devices() > 1 &&
+          (sharding.device < 0 || sharding.device >= mesh.num_devices())) {
+        return absl::InvalidArgumentError(absl::StrCat("a sharding puts all on device ",
+                                                       sharding.device, " of a program for ",
+                                                       mesh.num_devices(), " devices"));
+      }
       result.maximal = true;
       return result;
     case HloSharding::Kind::kManual:

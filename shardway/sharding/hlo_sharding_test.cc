@@ -192,6 +192,10 @@ TEST(HloSharding, FaultsAreErrors) {
               HasSubstr("rank 2"));
   EXPECT_THAT(std::string(Read("{devices=[4]<=[4]}", 1, mesh).status().message()),
               HasSubstr("4 devices"));
+  for (const char* text : {"{maximal device=8}", "{maximal device=99999999999}"}) {
+    EXPECT_THAT(std::string(Read(text, 1, mesh).status().message()), HasSubstr("for 8 devices"));
+  }
+  EXPECT_TRUE(Read("{maximal device=7}", 1, mesh).ok());
 }
 
 TEST(HloSharding, AnyOrderOfDevicesIsTaken) {

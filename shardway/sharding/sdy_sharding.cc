@@ -77,6 +77,12 @@ absl::StatusOr<Annotation> SdyMeshes::ToAnnotation(const ir::SdySharding& shardi
   SHARDWAY_RETURN_IF_ERROR(CheckSize(*mesh));
   if (mesh->axes.empty()) {
     result.maximal = !mesh->device_ids.empty();
+    for (int64_t device : mesh->device_ids) {
+      if (device >= 0 && device < mesh_->num_devices()) continue;
+      return absl::InvalidArgumentError(absl::StrCat("the sharding puts all on device ", device,
+                                                     " of a program for ", mesh_->num_devices(),
+                                                     " devices"));
+    }
     for (int d = 0; !result.maximal && d < rank && d < 32; ++d) {
       const bool open = d < static_cast<int>(sharding.dims.size()) && !sharding.dims[d].closed;
       if (open) result.open |= uint32_t{1} << d;

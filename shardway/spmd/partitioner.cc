@@ -195,7 +195,11 @@ class Partitioner {
       return absl::InvalidArgumentError(absl::StrCat(
           "the manual region at ", op.location->ToString(), ": a value of type ",
           whole->type.ToString(), " split as ", ToString(values_.Decided(whole), program_.mesh),
-          " is not of type ", part->type.ToString(), " on each device"));
+          " is not of type ", part->type.ToString(), " on each device",
+          op.Find("mhlo.sharding") == nullptr
+              ? ""
+              : absl::StrCat("; its sharding is \"", std::string(op.String("mhlo.sharding")),
+                             "\"")));
     }
     // A region sees the parts over its own axes, and hands such back.
     const AxisSet parts = sums_.Unreduced(whole) & manual;
