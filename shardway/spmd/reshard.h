@@ -12,7 +12,8 @@
 //   [{x}] → [{y}], x=3, y=2    slice over y (6 parts), permute to [{y,x}], gather over x
 //
 // No step holds more than the larger of the two shards, but for the padding of sizes that do not
-// divide: there is no "full rematerialization". Right for every pair of shardings.
+// divide, and up to twice as much where axes have some factors in common and others not (6 and 10):
+// there is no "full rematerialization". Right for every pair of shardings.
 #pragma once
 
 #include <vector>
