@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "shardway/base/mutex.h"
 #include "shardway/base/status_macros.h"
 #include "shardway/comm/communicator_impl.h"
+#include "shardway/comm/latch.h"
 
 namespace shardway::comm {
 namespace {
@@ -29,38 +29,6 @@ collective::Spec Collective(int site, Kind kind, int64_t operand, int64_t result
   spec.groups = {.mesh = {2}, .axes = {0}, .lists = {}};
   return spec;
 }
-
-// A device that must wait blocks its thread.
-class Latch : public Runtime {
- public:
-  absl::StatusOr<uintptr_t> Suspend(void*) override { return reinterpret_cast<uintptr_t>(this); }
-  void Resume(uintptr_t, const absl::Status& status) override {
-    MutexLock lock(mutex_);
-    status_ = status;
-    resumed_ = true;
-    changed_.NotifyAll();
-  }
-  bool Schedule(void*, void (*)(void*), void*) override { return false; }
-
-  // False when `deadline` passes first: the device is suspended still.
-  bool Await(const Clock& clock, TimePoint deadline, absl::Status* status) {
-    MutexLock lock(mutex_);
-    while (!resumed_) {
-      const Duration left = deadline - clock.Now();
-      if (left <= Duration(0)) return false;
-      changed_.WaitFor(mutex_, std::min<Duration>(left, std::chrono::milliseconds(100)));
-    }
-    resumed_ = false;
-    *status = status_;
-    return true;
-  }
-
- private:
-  Mutex mutex_;
-  CondVar changed_;
-  bool resumed_ SHARDWAY_GUARDED_BY(mutex_) = false;
-  absl::Status status_ SHARDWAY_GUARDED_BY(mutex_);
-};
 
 // One device's part.
 class ProbedDevice {

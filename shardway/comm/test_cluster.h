@@ -5,62 +5,34 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "shardway/comm/communicator_impl.h"
+#include "shardway/comm/latch.h"
 
 namespace shardway::comm {
-
-// A device that must wait blocks its thread.
-class LatchRuntime : public Runtime {
- public:
-  struct Latch {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool done = false;
-    absl::Status status;
-  };
-  absl::StatusOr<uintptr_t> Suspend(void* context) override {
-    return reinterpret_cast<uintptr_t>(context);
-  }
-  void Resume(uintptr_t token, const absl::Status& status) override {
-    auto* latch = reinterpret_cast<Latch*>(token);
-    std::lock_guard<std::mutex> lock(latch->mutex);
-    latch->status = status;
-    latch->done = true;
-    latch->changed.notify_all();
-  }
-  bool Schedule(void*, void (*)(void*), void*) override { return false; }
-
-  static LatchRuntime& Get() {
-    static LatchRuntime runtime;
-    return runtime;
-  }
-};
 
 inline absl::Status RunCollective(CommunicatorImpl& communicator, LaunchId launch, int ordinal,
                                   int site, std::vector<void*> operands,
                                   std::vector<void*> results) {
-  LatchRuntime::Latch latch;
+  Latch latch;
   auto outcome = communicator.File({.launch = launch,
                                     .ordinal = ordinal,
                                     .site = site,
                                     .operands = operands,
                                     .results = results,
-                                    .runtime = &LatchRuntime::Get(),
+                                    .runtime = &latch,
                                     .context = &latch});
   if (!outcome.ok()) return outcome.status();
   if (*outcome == Outcome::kDone) return absl::OkStatus();
-  std::unique_lock<std::mutex> lock(latch.mutex);
-  latch.changed.wait(lock, [&] { return latch.done; });
-  return latch.status;
+  absl::Status status;
+  latch.Await(*Clock::Real(), TimePoint::max(), &status);
+  return status;
 }
 
 inline Communicator::Options HostOptions(int hosts, int devices_per_host, int host, int fd,

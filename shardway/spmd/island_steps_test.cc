@@ -16,6 +16,12 @@ using ::testing::SizeIs;
 
 const AxisList kAll = {0, 1, 2};
 
+double SentBy(const PerDevice& device) {
+  double sent = 0;
+  for (const auto& spec : device.collectives) sent += collective::BytesSent(spec);
+  return sent;
+}
+
 // A product of [size, 64] and [64, size] that is contracted over `axes`, wanted whole.
 void Product(TestProgram& p, int64_t size, const AxisList& axes) {
   p.options.island_steps = IslandSteps::kAlways;
@@ -34,9 +40,7 @@ TEST(CrossInSteps, WhatCrossesIslandsIsOnePart) {
                                       "[1] of [2,4]"),
                             HasSubstr("all_reduce sum f32[1024] over axes [0] of [2,4]"),
                             HasSubstr("all_gather f32[1024] along dimension 0 over axes [1]")));
-    double sent = 0;
-    for (const auto& spec : p.device.collectives) sent += collective::BytesSent(spec);
-    EXPECT_DOUBLE_EQ(sent, AllReduceBytes(64 * 64 * 4, 8));
+    EXPECT_DOUBLE_EQ(SentBy(p.device), AllReduceBytes(64 * 64 * 4, 8));
   }
 }
 
@@ -152,9 +156,7 @@ TEST(CrossInSteps, GathersCrossWithSingleShards) {
                 ElementsAre(HasSubstr("all_gather f32[1,64,512] along dimension 0 over axes [0] of "
                                       "[2,4]"),
                             HasSubstr("all_gather f32[2,64,512] along dimension 0 over axes [1]")));
-    double sent = 0;
-    for (const auto& spec : p.device.collectives) sent += collective::BytesSent(spec);
-    EXPECT_DOUBLE_EQ(sent, GatherBytes(64 * 4096 * 4, 8));
+    EXPECT_DOUBLE_EQ(SentBy(p.device), GatherBytes(64 * 4096 * 4, 8));
   }
 }
 
